@@ -1,0 +1,177 @@
+"""Domains, the sites that hold them, and the federation that they form.
+
+domain       a distribution of data: `art_painting`, `m75`, hospital 3
+site         who holds one domain's data privately
+target       an unseen domain on which the model is judged
+federation   the sites, optional validation domains, the targets
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from feddg.errors import DataError
+from feddg.seeds import generator
+from feddg.tasks import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs and labels as tensors. `x` may be uint8 and memory-mapped; `prepare` scales it."""
+
+    x: Tensor
+    y: Tensor
+    groups: Tensor | None = None  # an integer per example, for worst-group metrics
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, index: Tensor) -> "Examples":
+        groups = None if self.groups is None else self.groups[index]
+        return Examples(self.x[index], self.y[index], groups)
+
+    @staticmethod
+    def of(data: "Examples | tuple[Tensor, Tensor] | Dataset[Any]") -> "Examples":
+        """From tensors, or from any map-style torch data set of (input, label) pairs."""
+        if isinstance(data, Examples):
+            return data
+        if isinstance(data, tuple):
+            return Examples(*(torch.as_tensor(v) for v in data))
+        size = len(data)  # type: ignore[arg-type]
+        columns = zip(*(data[i] for i in range(size)), strict=True)
+        x, y = (torch.stack([torch.as_tensor(v) for v in c]) for c in columns)
+        return Examples(x, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A domain's examples, and its splits as row numbers: "train", "val", "test"."""
+
+    name: str
+    examples: Examples
+    splits: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def part(self, split: str) -> Examples | None:
+        rows = self.splits.get(split)
+        return None if rows is None else self.examples.take(rows)
+
+    def split(self, share: float, seed: int) -> "Domain":
+        """Hold out `share` of the training examples for validation, by a seeded draw.
+
+        Only the seed and the number of examples decide which rows: domains that show the same
+        objects in the same order (Rotated MNIST) hold out the same objects, so nothing leaks.
+        """
+        rows = self.splits.get("train", torch.arange(len(self.examples)))
+        if "val" in self.splits or not share:
+            return replace(self, splits={"train": rows, **self.splits})
+        if not 0 < share < 1 or not 0 < round(share * len(rows)) < len(rows):
+            raise DataError(
+                f"domain {self.name!r}: cannot hold out {share:g} of its {len(rows)} examples"
+                " for validation; choose a share that leaves both parts non-empty"
+            )
+        order = torch.randperm(len(rows), generator=generator(seed, "split"))
+        held = round(share * len(rows))
+        val, train = rows[order[:held].sort()[0]], rows[order[held:].sort()[0]]
+        return replace(self, splits={**self.splits, "train": train, "val": val})
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A participant: its private training data and, if split off, its own validation data."""
+
+    name: str
+    train: Examples
+    val: Examples | None = None
+    joins: int = 0  # the first round in which it can be asked
+
+    @staticmethod
+    def of(domain: Domain) -> "Site":
+        train = domain.part("train")
+        return Site(domain.name, domain.examples if train is None else train, domain.part("val"))
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Domains that share a task, and what is done to a batch before the model sees it.
+
+    `prepare` is deterministic and becomes part of the model (uint8 to scaled floats);
+    `augment` is drawn anew in every training step. Both are batched transforms.
+    """
+
+    name: str
+    domains: tuple[Domain, ...]
+    task: Task
+    prepare: tuple[Any, ...] = ()
+    augment: tuple[Any, ...] = ()
+    protocol: str = ""  # how it was made and split; a paper's number stands beside the same only
+
+    def __getitem__(self, name: str) -> Domain:
+        for domain in self.domains:
+            if domain.name == name:
+                return domain
+        known = ", ".join(self.names)
+        raise DataError(f"{self.name} has no domain {name!r}; it has: {known}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.domains)
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Who trains (`sites`), on whom it is judged (`targets`), and what helps to select."""
+
+    sites: tuple[Site, ...]
+    targets: tuple[Domain, ...]
+    collection: Collection
+    validation: tuple[Domain, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sites:
+            raise DataError(f"{self.collection.name}: a federation needs at least one site")
+
+
+def federation(
+    collection: Collection,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    validation: Sequence[str] = (),
+    *,
+    share: float = 0.0,
+    seed: int = 0,
+) -> Federation:
+    """The named domains in their roles; `share` of each source is held out for selection."""
+    roles = [*sources, *targets, *validation]
+    if len(set(roles)) < len(roles):
+        raise DataError(f"{collection.name}: a domain stands in two roles: {', '.join(roles)}")
+    sites = tuple(Site.of(collection[name].split(share, seed)) for name in sources)
+    judged = tuple(collection[name] for name in targets)
+    return Federation(sites, judged, collection, tuple(collection[name] for name in validation))
+
+
+def leave_one_domain_out(
+    collection: Collection, target: str, *, share: float = 0.0, seed: int = 0
+) -> Federation:
+    """Every other domain is a site; `target` is the unseen one."""
+    sources = [n for n in collection.names if n != target]
+    collection[target]  # a clear error for an unknown name
+    if not sources:
+        raise DataError(
+            f"{collection.name} has one domain only ({target}); leaving it out leaves no site"
+        )
+    return federation(collection, sources, [target], share=share, seed=seed)
+
+
+def nested_sources(
+    collection: Collection, order: Sequence[str], target: str, *, share: float = 0.0, seed: int = 0
+) -> list[Federation]:
+    """The first source alone, the first two, ... as in CSAC's Fig. 5."""
+    chosen = [n for n in order if n != target]
+    return [
+        federation(collection, chosen[: k + 1], [target], share=share, seed=seed)
+        for k in range(len(chosen))
+    ]

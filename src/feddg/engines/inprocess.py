@@ -1,0 +1,110 @@
+"""All sites in this process; their requests are answered one by one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from feddg.engines.loop import Failure, Post, Question, Run
+from feddg.errors import FeddgError
+from feddg.local import Answer, Evaluation, Request, Training, evaluate
+from feddg.method import Work
+from feddg.packets import Reply, State
+from feddg.tasks import Scores
+from feddg.training import train
+from feddg.trees import Tree
+
+T = TypeVar("T")
+
+
+def perform(request: Request) -> Answer:
+    return train(request) if isinstance(request, Training) else evaluate(request)
+
+
+@dataclass(eq=False)
+class InProcess:
+    kept: dict[int, dict[str, Tree]] = field(default_factory=dict)  # id(run) -> site -> memory
+
+    def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
+        visits = [
+            post.run.method.local_update(
+                post.inbox,
+                post.run.job(site, post.inbox.round),
+                self.memories(post.run).get(site.name, {}),
+            )
+            for post in posts
+            for site in post.sites
+        ]
+        done = iter(self.drive(visits))
+        answers: list[list[Reply | Failure]] = []
+        for post in posts:
+            answers.append([])
+            for site in post.sites:
+                result = next(done)
+                if isinstance(result, Exception):
+                    answers[-1].append(Failure(site.name, explained(result)))
+                    continue
+                reply, memory = result
+                self.kept.setdefault(id(post.run), {})[site.name] = memory
+                answers[-1].append(reply)
+        return answers
+
+    def work(self, visits: Sequence[Work[State]]) -> list[State]:
+        results = self.drive(visits)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results  # type: ignore[return-value]
+
+    def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
+        return [scored(q) for q in questions]
+
+    def memories(self, run: Run) -> dict[str, Tree]:
+        return self.kept.get(id(run), {})
+
+    def remember(self, run: Run, memories: Mapping[str, Tree]) -> None:
+        self.kept[id(run)] = dict(memories)
+
+    def drive(self, visits: Sequence[Work[T]]) -> list[T | Exception]:
+        """Let every visit work up to its next request, answer them together, and go on."""
+        results: dict[int, T | Exception] = {}
+        answers: dict[int, Any] = dict.fromkeys(range(len(visits)))
+        while answers:
+            pending: dict[int, Request] = {}
+            for i, answer in answers.items():
+                try:
+                    if isinstance(answer, Exception):
+                        visits[i].close()
+                        results[i] = answer
+                    else:
+                        pending[i] = visits[i].send(answer)
+                except StopIteration as end:
+                    results[i] = end.value
+                except Exception as error:  # a site's trouble is the site's, not the run's
+                    results[i] = error
+            answers = dict(zip(pending, self.answer(list(pending.values())), strict=True))
+        return [results[i] for i in range(len(visits))]
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        return [attempted(r) for r in requests]
+
+
+def attempted(request: Request) -> Answer:
+    try:
+        return perform(request)
+    except Exception as error:
+        return error
+
+
+def explained(error: Exception) -> str:
+    return str(error) if isinstance(error, FeddgError) else f"{type(error).__name__}: {error}"
+
+
+def scored(question: Question) -> dict[str, Scores]:
+    """One predictor, all the data that it is asked about."""
+    run = question.run
+    collection = run.federation.collection
+    predictor = run.method.predictor(question.state, run.model)
+    return {
+        name: evaluate(Evaluation(predictor, run.judged[name], collection.task, collection.prepare))
+        for name in question.parts
+    }

@@ -1,0 +1,213 @@
+"""One site's training as a pure function of tensors.
+
+`updater` makes `update(theta, buffers, optimizer, parts, batch, draws, rate)`: no module is
+changed and no seed is drawn, so it runs alone (`train`) or under vmap over many sites.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.func import grad as traced
+from torch.utils import _pytree as pytree
+
+from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
+from feddg.optim import Theta
+from feddg.seeds import seed_for
+from feddg.trees import Tensors
+from feddg.weights import Weights
+
+Draws = dict[int, Tensors]  # by the number of the part; the step's own under STEP
+STEP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    x: Tensor
+    y: Tensor
+    columns: dict[int, Tensors]  # by the number of the part
+
+
+def func_grad(loss: Any) -> Slope:
+    """Works under vmap."""
+    return traced(loss, has_aux=True)
+
+
+def tape_grad(loss: Any) -> Slope:
+    """For one site alone: the same numbers, without the cost of tracing."""
+
+    def slope(theta: Theta) -> tuple[Theta, Outcome]:
+        leaves, spec = pytree.tree_flatten(theta)
+        leaves = [x.detach().requires_grad_() for x in leaves]
+        value, outcome = loss(pytree.tree_unflatten(leaves, spec))
+        slopes = torch.autograd.grad(value, leaves, materialize_grads=True)
+        return pytree.tree_unflatten(slopes, spec), outcome
+
+    return slope
+
+
+def forward(
+    module: nn.Module,
+    values: Tensors,
+    x: Tensor,
+    taps: Sequence[str] = (),
+    change: Change | None = None,
+    training: bool = False,
+) -> tuple[Tensor, Tensors]:
+    """A pure forward pass that also returns (and may change) inputs and outputs of submodules."""
+    seen: Tensors = {}
+
+    def keep(name: str, value: Tensor) -> Tensor:
+        seen[name] = change(name, value) if change else value
+        return seen[name]
+
+    with ExitStack() as hooks:
+        for tap in taps:
+            name, _, side = tap.partition(":")
+            inner = module.get_submodule(name)
+            if side == "in":
+                handle = inner.register_forward_pre_hook(
+                    lambda _, args, tap=tap: (keep(tap, args[0]), *args[1:])
+                )
+            else:
+                handle = inner.register_forward_hook(lambda _, __, out, tap=tap: keep(tap, out))
+            hooks.callback(handle.remove)
+        if module.training != training:
+            hooks.callback(module.train, module.training)
+            module.train(training)
+        output: Tensor = functional_call(module, values, (x,))
+    return output, seen
+
+
+def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
+    """One training step as a pure function; requests of the same structure share it."""
+    job, layout = request.job, request.start.layout
+    learned, kept = layout.parameters(), layout.buffers()
+    counters = [k for k, v in job.model.named_buffers() if not v.is_floating_point()]
+    descend, smoothing = job.recipe.make_optimizer().step, job.local.label_smoothing
+
+    def update(
+        theta: Theta, buffers: Tensor, opt: Theta, parts: Sequence[Any], batch: Batch,
+        draws: Draws, rate: Tensor,
+    ) -> tuple[Theta, Tensor, Theta, Tensor]:  # fmt: skip
+        transforms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "apply")]
+        terms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "loss")]
+        names = {n for _, t in terms for n in t.taps} | {p.at for _, p in transforms if p.at}
+        count = {k: batch.x.new_zeros((), dtype=torch.long) for k in counters}
+
+        def loss(
+            theta: Theta,
+            /,
+            *,
+            batch: tuple[Tensor, Tensor] | None = None,
+            change: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
+        ) -> tuple[Tensor, Outcome]:
+            x, y = batch or (first.x, first.y)
+            also = change or {}
+
+            def changed(at: str, value: Tensor) -> Tensor:
+                for i, p in transforms:
+                    value = p.apply(value, draws.get(i, {})) if p.at == at else value
+                return also[at](value) if at in also else value
+
+            own = {k: v.clone() for k, v in kept.views(buffers).items()}  # batch norm writes here
+            values = {**learned.views(theta["model"]), **own, **count}
+            x, taps = changed("", x), sorted(names | (set(also) - {""}))
+            logits, seen = forward(job.model, values, x, taps, changed, training=True)
+            losses = []
+            for i, term in terms:
+                fwd = Forward(
+                    job.model, job.task, learned, theta, values, x, y, logits, seen, smoothing,
+                    draws.get(i, {}), first.columns.get(i, {}),
+                )  # fmt: skip
+                losses.append(term.loss(fwd))
+            total = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+            after = [own[k].detach().reshape(-1) for k in kept.names]
+            report = torch.stack([*(v.detach() for v in losses), total.detach()])
+            return total, Outcome(torch.cat(after) if after else buffers, logits.detach(), report)
+
+        first = batch
+        g, outcome = job.step(loss, theta, grad, draws.get(STEP, {}))
+        theta, opt = descend(theta, g, opt, rate)
+        return theta, outcome.buffers, opt, outcome.losses
+
+    return update
+
+
+def all_parts(request: Training) -> tuple[Any, ...]:
+    """The data's transforms first, then the method's parts."""
+    return (*request.job.augment, *request.job.prepare, *request.job.parts)
+
+
+def begin(request: Training) -> tuple[Theta, Tensor, Theta, tuple[Any, ...]]:
+    theta = request.theta
+    opt = request.optimizer
+    fresh = request.job.recipe.make_optimizer().init(theta) if opt is None else opt
+    return theta, request.start.buffers, fresh, all_parts(request)
+
+
+def order(request: Training) -> list[Tensor]:
+    """The rows of every step's batch: passes over the data, each in a fresh order."""
+    recipe, n = request.job.local, len(request.data)
+    rng, size = request.job.rng("order"), recipe.batch(n)
+    each_epoch, todo = recipe.per_epoch(n), recipe.length(n)
+    batches: list[Tensor] = []
+    while len(batches) < todo:
+        batches += torch.randperm(n, generator=rng).split(size)[:each_epoch]
+    return batches[:todo]
+
+
+def draws(request: Training, batches: Sequence[Tensor]) -> Iterator[Draws]:
+    """All chance of the steps, from one stream and in the order of the steps."""
+    chance = dict(enumerate(all_parts(request)))
+    chance[STEP] = request.job.step
+    chance = {i: p for i, p in chance.items() if hasattr(p, "draw")}
+    rng = request.job.rng("draws")
+    for rows in batches:
+        yield {i: p.draw(rng, len(rows)) for i, p in chance.items()}
+
+
+def columns(parts: Sequence[Any]) -> dict[int, Tensors]:
+    return {i: p.columns for i, p in enumerate(parts) if getattr(p, "columns", None)}
+
+
+def term_names(parts: Sequence[Any]) -> list[str]:
+    return [getattr(p, "name", type(p).__name__) for p in parts if hasattr(p, "loss")]
+
+
+def train(request: Training) -> Trained:
+    """Carry out one request, in this process and alone.
+
+    A module's own chance (dropout) comes from the global stream, seeded here and put back.
+    """
+    batches, update = order(request), updater(request, tape_grad)
+    theta, buffers, opt, parts = begin(request)
+    own, data = columns(parts), request.data
+    rates = request.job.recipe.rates(request.job.round, request.job.rounds, len(data))
+    tail = max(len(batches) - request.job.local.per_epoch(len(data)), 0)
+    losses = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(request.job.seed, request.job.name, request.job.round, "module"))
+        steps = zip(batches, draws(request, batches), rates, strict=True)
+        for t, (rows, chance, rate) in enumerate(steps):
+            mine = {i: {k: v[rows] for k, v in c.items()} for i, c in own.items()}
+            batch = Batch(data.x[rows], data.y[rows], mine)
+            step = torch.tensor(rate, dtype=buffers.dtype)
+            theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)
+            if t >= tail:
+                losses.append(now)
+    return finished(request, theta, buffers, opt, len(batches), losses)
+
+
+def finished(
+    request: Training, theta: Theta, buffers: Tensor, opt: Theta, steps: int, losses: list[Tensor]
+) -> Trained:
+    model = Weights(torch.cat([theta["model"], buffers]), request.start.layout)
+    learned = {k: v for k, v in theta.items() if k != "model"}
+    names = [*term_names(request.job.parts), "total"]
+    means = torch.stack(losses).mean(0).tolist() if losses else []
+    return Trained(model, steps, dict(zip(names, means, strict=False)), learned, opt)
