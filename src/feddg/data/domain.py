@@ -55,6 +55,10 @@ class Domain:
     examples: Examples
     splits: Mapping[str, Tensor] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.name or "/" in self.name or self.name.endswith("#"):
+            raise DataError(f"{self.name!r} cannot name a domain: no '/', no '#' at its end")
+
     def part(self, split: str) -> Examples | None:
         rows = self.splits.get(split)
         return None if rows is None else self.examples.take(rows)
@@ -65,7 +69,10 @@ class Domain:
         Only the seed and the number of examples decide which rows: domains that show the same
         objects in the same order (Rotated MNIST) hold out the same objects, so nothing leaks.
         """
-        rows = self.splits.get("train", torch.arange(len(self.examples)))
+        given = torch.zeros(len(self.examples), dtype=torch.bool)
+        for at in self.splits.values():
+            given[at] = True
+        rows = self.splits.get("train", torch.arange(len(given))[~given])
         if "val" in self.splits or not share:
             return replace(self, splits={"train": rows, **self.splits})
         if not 0 < share < 1 or not 0 < round(share * len(rows)) < len(rows):
@@ -108,6 +115,7 @@ class Collection:
     prepare: tuple[Any, ...] = ()
     augment: tuple[Any, ...] = ()
     protocol: str = ""  # how it was made and split; a paper's number stands beside the same only
+    columns: tuple[str, ...] = ()  # the features' names, where they have any
 
     def __getitem__(self, name: str) -> Domain:
         for domain in self.domains:

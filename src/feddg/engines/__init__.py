@@ -1,0 +1,35 @@
+"""Where rounds run. An engine reaches sites; it never looks into a method."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from feddg.engines.inprocess import InProcess
+from feddg.engines.loop import Run
+from feddg.errors import ConfigError
+
+
+@contextmanager
+def open_engine(runs: Sequence[Run], workers: int | None = None) -> Iterator[InProcess]:
+    """Worker processes where there is more than one site and core, else this process.
+
+    One thread each, here too: the same arithmetic, hence the same bits, for any number.
+    """
+    from feddg.engines.workers import Workers
+
+    cores = len(os.sched_getaffinity(0))
+    if workers is not None and workers < 1:
+        raise ConfigError(f"--workers must be at least 1, not {workers}")
+    count = min(workers or cores, sum(len(r.sites) for r in runs))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if count == 1:
+            yield InProcess()
+        else:
+            with Workers(runs=runs, count=count) as engine:
+                yield engine
+    finally:
+        torch.set_num_threads(before)

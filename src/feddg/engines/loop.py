@@ -36,6 +36,10 @@ class Run:
     server: Site | None = None  # the server's own (unlabelled) data
     guard: Guard = Guard()
 
+    def __post_init__(self) -> None:
+        """Every verb, and whoever saves the model, sees the network as the method wants it."""
+        object.__setattr__(self, "model", self.method.architecture(self.model))
+
     @property
     def sites(self) -> tuple[Site, ...]:
         return self.federation.sites
@@ -62,10 +66,13 @@ class Run:
         )  # fmt: skip
 
     def asked(self, round: int) -> list[Site]:
-        """Who is asked in a round: a seeded choice among the sites that have joined."""
+        """Who is asked of the sites that have joined: the method's choice, else a seeded one."""
         here = [s for s in self.sites if s.joins <= round]
         if not here:
             raise ConfigError(f"no site has joined by round {round}")
+        turn = self.method.asks(round, [s.name for s in here])
+        if turn is not None:
+            return [s for s in here if s.name in turn]
         share = self.participation
         count = share if isinstance(share, int) else round_up(share * len(here))
         if count >= len(here):

@@ -1,0 +1,5 @@
+"""`python -m feddg`."""
+
+from feddg.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""`feddg methods`: what there is, and what each one does and reveals."""
+
+from typing import Annotated, Any
+
+import typer
+
+from feddg.cli import options as o
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="One method, in full.")] = None,
+    json: o.Json = False,
+) -> None:
+    """List all methods by family, or describe one."""
+    from feddg.catalogue import methods as known
+    from feddg.errors import unknown
+
+    if name is not None and name not in known():
+        raise unknown("method", name, known())
+    described = [describe(known()[n]) for n in ([name] if name else known())]
+    if json:
+        import json as encoder
+
+        print(encoder.dumps(described[0] if name else described))
+    elif name:
+        show(described[0])
+    else:
+        listing(described)
+
+
+def describe(entry: Any) -> dict[str, Any]:
+    from inspect import cleandoc, getmodule
+
+    from feddg.catalogue import parameters
+
+    cls = entry.load()
+    reveals = cls().reveals
+    module = getmodule(cls)
+    return {
+        "name": entry.name, "family": entry.family, "line": entry.line,
+        "parameters": parameters(cls), "presets": ["paper", *getattr(cls, "presets", {})],
+        "sends": {"model": "the site's weights", **reveals.notes},
+        "server_sees": reveals.server_sees,
+        "shares_data": getattr(cls, "shares_data", False),
+        "citation": cleandoc((module and module.__doc__) or ""),
+        "about": cleandoc(cls.__doc__ or ""),
+    }  # fmt: skip
+
+
+def listing(described: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for family in dict.fromkeys(d["family"] for d in described):
+        table = Table(title=family, title_justify="left", title_style="bold", show_edge=False)
+        for column in ("name", "what it does", "shares data", "leaves the site", "server sees"):
+            table.add_column(column, overflow="fold")
+        for d in (d for d in described if d["family"] == family):
+            shared = "yes" if d["shares_data"] else "no"
+            table.add_row(d["name"], d["line"], shared, ", ".join(d["sends"]), d["server_sees"])
+        console.print(table)
+        console.print()
+
+
+def show(d: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console()
+    console.print(f"[bold]{d['name']}[/] – {escape(d['line'])}")
+    console.print(escape(d["citation"]), "\n\n" + escape(d["about"]) if d["about"] else "")
+    console.print("\n[bold]parameters[/] (presets: " + ", ".join(d["presets"]) + ")")
+    for key, value in d["parameters"].items():
+        console.print(f"  {key} = {value!r}")
+    console.print("\n[bold]what leaves a site[/], besides its number of examples, steps and losses")
+    for key, value in d["sends"].items():
+        console.print(f"  {key}: {escape(value)}")
+    console.print(f"the server must see: {d['server_sees']}")

@@ -1,0 +1,76 @@
+"""Options that several commands share, and how their text is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Data = Annotated[str, typer.Argument(help="A data set's name (feddg data list) or a folder.")]
+Out = Annotated[Path | None, typer.Option(help="Where runs are kept; the default is ./runs.")]
+Workers = Annotated[int | None, typer.Option(help="Processes; the default is one a core.")]
+Seed = Annotated[int, typer.Option(help="All chance follows from it.")]
+Schedule = Annotated[str, typer.Option(help="paper, or a shortened one such as short or demo.")]
+Selection = Annotated[
+    str | None, typer.Option(help="Which round is reported: last, source-val, domain-val, oracle.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change the recipe: --set lr=0.05 --set epochs=2."),
+]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option("--data-option", help="An option of the data set: --data-option size=64."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Rounds = Annotated[int | None, typer.Option(help="How many rounds.")]
+Model = Annotated[str | None, typer.Option(help="A network's name, or your own package.module:factory.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """a,b,c; a comma inside brackets belongs to the name."""
+    from feddg.catalogue import top_level
+
+    return tuple(v.strip() for v in top_level(text or "") if v.strip())
+
+
+def pairs(texts: Sequence[str] | None, what: str) -> dict[str, str]:
+    from feddg.errors import ConfigError
+
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"{what} {text!r}: write name=value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def recipe_changes(texts: Sequence[str] | None) -> dict[str, Any]:
+    """--set lr=0.1 as a value of the right type."""
+    from dataclasses import fields
+
+    from feddg.catalogue import literal
+    from feddg.errors import unknown
+    from feddg.recipe import Recipe
+
+    defaults = {f.name: f.default for f in fields(Recipe)}
+    found = {}
+    for key, value in pairs(texts, "--set").items():
+        if key not in defaults:
+            raise unknown("setting of the recipe", key, defaults)
+        found[key] = literal(value, defaults[key], f"--set {key}={value}")
+    return found
+
+
+def check_device(name: str) -> None:
+    from feddg.errors import ConfigError, unknown
+
+    if name not in ("auto", "cpu", "cuda"):
+        raise unknown("device", name, ("auto", "cpu", "cuda"))
+    if name == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ConfigError("--device cuda: this machine has no usable GPU; use --device cpu")

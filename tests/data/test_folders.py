@@ -1,0 +1,180 @@
+"""Folder trees of images, tensors and torch data sets; and what is wrong with them."""
+
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import Dataset, TensorDataset
+
+from feddg.data import folders
+from feddg.data.transforms import IMAGENET, Scale
+from feddg.errors import ConfigError, DataError
+from feddg.tasks import Classification, Regression
+
+COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+
+
+def paint(path, colour="red", size=(6, 4)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, COLOURS[colour]).save(path)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """art: two reds and a green; photo: a red and a blue (a class that art has not)."""
+    root = tmp_path / "pictures"
+    paint(root / "art" / "red" / "1.png")
+    paint(root / "art" / "red" / "2.BMP")
+    paint(root / "art" / "green" / "1.png", "green")
+    paint(root / "photo" / "red" / "x.webp")
+    paint(root / "photo" / "blue" / "y.tif", "blue")
+    (root / ".git").mkdir()
+    (root / "art" / "red" / "notes.txt").write_text("not an image")
+    return root
+
+
+def test_reads_a_tree(tree):
+    data = folders.from_images(tree, size=8)
+    assert (data.name, data.names, data.protocol) == ("pictures", ("art", "photo"), "folder")
+    assert data.task == Classification(("blue", "green", "red"))
+    assert data["art"].examples.y.tolist() == [1, 2, 2]
+    assert data["photo"].examples.y.tolist() == [0, 2]
+    x = data["art"].examples.x
+    assert (x.shape, x.dtype) == ((3, 3, 8, 8), torch.uint8)
+    assert x[0, :, 4, 4].tolist() == [0, 255, 0]
+    assert data.prepare == (Scale(),)
+
+
+def test_options(tree):
+    grey = folders.from_images(tree, size=5, channels=1)["art"].examples.x
+    assert grey.shape == (3, 1, 5, 5)
+    assert grey[1].unique().item() == 76  # 0.299 · 255: PIL's weight of red
+    assert folders.from_images(tree, size=5, normalise="imagenet").prepare == (IMAGENET,)
+    with pytest.raises(ConfigError, match="did you mean 'imagenet'"):
+        folders.from_images(tree, normalise="imagnet")
+    with pytest.raises(DataError, match="channels=4"):
+        folders.from_images(tree, channels=4)
+    with pytest.raises(DataError, match="for channels=3"):
+        folders.from_images(tree, channels=1, normalise="imagenet")
+
+
+def test_decode_keeps_pixels_and_orientation(tmp_path):
+    """Upper left red, the rest blue; a size that fits is not resampled."""
+    image = Image.new("RGB", (3, 3), COLOURS["blue"])
+    image.putpixel((2, 0), COLOURS["red"])  # x = 2, y = 0: the upper right
+    image.save(tmp_path / "a.png")
+    pixels = folders.decode(tmp_path / "a.png", 3, 3)
+    assert pixels[:, 0, 2].tolist() == [255, 0, 0]
+    assert pixels[0].sum() == 255
+
+
+def test_decodes_palettes_with_transparency_and_greys(tmp_path):
+    Image.new("P", (2, 2)).save(tmp_path / "p.gif", transparency=0)
+    Image.new("P", (2, 2)).save(tmp_path / "p.png", transparency=bytes([0, 9]))
+    Image.new("L", (2, 2), 7).save(tmp_path / "l.png")
+    for name in ("p.gif", "p.png", "l.png"):
+        assert folders.decode(tmp_path / name, 4, 3).shape == (3, 4, 4)
+    assert folders.decode(tmp_path / "l.png", 2, 3).unique().item() == 7
+
+
+@pytest.mark.parametrize("keep", [0, 30])
+def test_a_broken_image_is_named(tree, keep):
+    broken = tree / "photo" / "red" / "x.webp"
+    broken.write_bytes(broken.read_bytes()[:keep])
+    with pytest.raises(DataError, match=r"x\.webp is not a readable image"):
+        folders.from_images(tree, size=4)
+
+
+def test_a_cut_jpeg_is_named(tmp_path):
+    path = tmp_path / "cut.jpg"
+    Image.effect_noise((64, 64), 90).save(path)
+    path.write_bytes(path.read_bytes()[:900])
+    with pytest.raises(DataError, match=r"cut\.jpg is not a readable image"):
+        folders.decode(path, 8, 3)
+
+
+def test_one_domain_only(tmp_path):
+    paint(tmp_path / "art" / "red" / "1.png")
+    paint(tmp_path / "art" / "blue" / "1.png")
+    with pytest.raises(DataError, match=r"one domain only \(art\).*<domain>/<class>/<image>"):
+        folders.from_images(tmp_path)
+    assert folders.from_images(tmp_path, size=4, least=1).names == ("art",)
+
+
+def test_a_level_too_few(tmp_path):
+    paint(tmp_path / "red" / "1.png")
+    paint(tmp_path / "blue" / "1.png")
+    with pytest.raises(DataError, match="holds images beside its folders"):
+        folders.from_images(tmp_path)
+
+
+def test_empty_folders(tree, tmp_path):
+    (tree / "sketch").mkdir()
+    with pytest.raises(DataError, match="sketch holds no image"):
+        folders.from_images(tree)
+    (tree / "sketch").rmdir()
+    (tree / "art" / "violet").mkdir()
+    with pytest.raises(DataError, match="class 'violet' has no image in any domain"):
+        folders.from_images(tree)
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(DataError, match="no domain folder"):
+        folders.from_images(tmp_path / "nothing")
+    with pytest.raises(DataError, match="nowhere is not a folder"):
+        folders.from_images(tmp_path / "nowhere")
+
+
+def test_one_class_only(tmp_path):
+    paint(tmp_path / "art" / "red" / "1.png")
+    paint(tmp_path / "photo" / "red" / "1.png")
+    with pytest.raises(DataError, match=r"one class only \(red\)"):
+        folders.from_images(tmp_path)
+
+
+X, Y = torch.zeros(4, 3), torch.tensor([0, 1, 1, 0])
+
+
+def test_from_tensors():
+    data = folders.from_tensors({"a": (X, Y), "b": (X[:2], Y[:2])}, ["no", "yes"])
+    assert data.names == ("a", "b")
+    assert data.task == Classification(("no", "yes"))
+    assert data.prepare == ()
+    pixels = torch.zeros(4, 1, 2, 2, dtype=torch.uint8)
+    assert folders.from_tensors({"a": (pixels, Y)}, "ab").prepare == (Scale(),)
+    real = folders.from_tensors({"a": (X, Y.float())}, Regression())
+    assert real.task == Regression()
+
+
+@pytest.mark.parametrize(
+    ("domains", "sentence"),
+    [
+        ({}, "no domain was given"),
+        ({"a": (X, Y), "b": (X[:0], Y[:0])}, "'b' has no examples"),
+        ({"a": (X, Y[:3])}, "4 inputs but 3 labels"),
+        ({"a": (X, Y), "b": (X[:, :2], Y)}, r"\(2,\) torch.float32 in 'b' and \(3,\)"),
+        ({"a": (X, Y + 1)}, r"'a', example 1: label 2 is out of range; 2 classes mean 0…1"),
+        ({"a": (X, Y - 1)}, r"'a', example 0: label -1 is out of range"),
+        ({"a": (X, Y.float())}, "labels must be int64"),
+    ],
+)
+def test_bad_tensors(domains, sentence):
+    with pytest.raises(DataError, match=sentence):
+        folders.from_tensors(domains, ["no", "yes"])
+
+
+class Ragged(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, k):
+        return torch.zeros(k + 1), 0
+
+
+def test_from_datasets_equals_from_tensors():
+    data = folders.from_datasets({"a": TensorDataset(X + 1, Y)}, ["no", "yes"])
+    assert torch.equal(data["a"].examples.x, X + 1)
+    assert torch.equal(data["a"].examples.y, Y)
+
+
+@pytest.mark.parametrize("bad", [Ragged(), TensorDataset(X[:0], Y[:0]), TensorDataset(X)])
+def test_bad_datasets(bad):
+    with pytest.raises(DataError, match="domain 'a': its data set cannot be stacked"):
+        folders.from_datasets({"a": bad}, ["no", "yes"])
