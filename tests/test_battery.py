@@ -11,7 +11,7 @@ from feddg.engines.inprocess import InProcess
 from feddg.packets import Packet, Reply
 from feddg.recipe import Recipe
 from tests import toy
-from tests.battery import EFFECTS, IDENTITIES, METHODS, SLOW, ids
+from tests.battery import EFFECTS, EFFECTS_WHERE, IDENTITIES, IDENTITIES_WHERE, METHODS, SLOW, ids
 
 each_method = pytest.mark.parametrize("spec", METHODS, ids=ids(METHODS))
 
@@ -102,7 +102,8 @@ def test_partial_participation_and_a_late_joiner(spec):
         compose(spec), 4, federation=replace(fed, sites=(*fed.sites[:2], late)), participation=2
     )
     done = list(toy.history(run))
-    assert [len(k.replies) for k in done] == [2, 2, 2, 2]
+    turns = run.method.asks(0, run.names)
+    assert [len(k.replies) for k in done] == [2 if turns is None else len(turns)] * 4
     assert torch.isfinite(done[-1].state.model.vector).all()
 
 
@@ -122,7 +123,7 @@ def test_is_spelled_in_full_and_read_back(spec):
 @each_method
 def test_keeps_the_optimizer_where_the_recipe_says_so(spec):
     keep, reset = (
-        toy.vector(compose(spec), recipe=toy.steps(toy.RECIPE, optimizer_state=s))
+        toy.vector(compose(spec), 4, recipe=toy.steps(toy.RECIPE, optimizer_state=s))
         for s in ("keep", "reset")
     )
     assert not torch.equal(keep, reset)
@@ -134,9 +135,21 @@ def test_identity(special, plain, atol):
     assert torch.equal(a, b) if atol == 0 else torch.allclose(a, b, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize(("special", "plain", "atol", "where", "options"), IDENTITIES_WHERE)
+def test_identity_under_a_condition(special, plain, atol, where, options):
+    a, b = toy.vector(compose(special), **options), toy.vector(compose(plain), **options)
+    assert torch.equal(a, b) if atol == 0 else torch.allclose(a, b, rtol=0, atol=atol)
+
+
 @pytest.mark.parametrize(("on", "off"), EFFECTS)
 def test_effect(on, off):
     assert not torch.allclose(toy.vector(compose(on)), toy.vector(compose(off)), atol=1e-6)
+
+
+@pytest.mark.parametrize(("on", "off", "where", "options"), EFFECTS_WHERE)
+def test_effect_under_a_condition(on, off, where, options):
+    a, b = toy.vector(compose(on), **options), toy.vector(compose(off), **options)
+    assert not torch.allclose(a, b, atol=1e-6)
 
 
 def test_the_reply_of_a_site_that_lies_is_refused():

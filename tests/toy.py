@@ -52,6 +52,22 @@ def federation(target: str = "night", share: float = 0.25) -> Federation:
     return leave_one_domain_out(collection(), target, share=share)
 
 
+def balanced(sites: int = 3) -> Federation:
+    """Sites of unequal size with the same share of every class."""
+    fed = federation(share=0.0)
+    even = [s.train.take(torch.arange(len(s.train) // 3 * 3)) for s in fed.sites]
+    own = tuple(replace(s, train=t) for s, t in zip(fed.sites, even, strict=True))
+    return replace(fed, sites=own[:sites])
+
+
+def at_odds() -> Federation:
+    """One site names the classes differently: its updates conflict with the others'."""
+    fed = federation()
+    odd, *others = fed.sites
+    renamed = replace(odd.train, y=(odd.train.y + 1) % 3)
+    return replace(fed, sites=(replace(odd, train=renamed), *others))
+
+
 class Net(nn.Module):
     """Two convolutions, one with batch norm, and two dense layers."""
 

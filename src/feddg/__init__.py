@@ -5,11 +5,12 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public names, imported when first used: `import feddg` itself takes milliseconds.
+# Public names and their modules, imported when first used: `import feddg` takes milliseconds.
 PUBLIC = {
     "train": "feddg.api",
     "Result": "feddg.api",
     "Recipe": "feddg.recipe",
+    "build_model": "feddg.models:build",
     "compose": "feddg.catalogue",
     "Collection": "feddg.data.domain",
     "Domain": "feddg.data.domain",
@@ -34,7 +35,8 @@ __all__ = ["__version__", *PUBLIC]
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'feddg' has no attribute {name!r}")
-    return getattr(import_module(PUBLIC[name]), name)
+    module, _, attribute = PUBLIC[name].partition(":")
+    return getattr(import_module(module), attribute or name)
 
 
 def __dir__() -> list[str]:

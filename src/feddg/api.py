@@ -1,46 +1,56 @@
 """The Python interface: from your module and your sites to a federated model in one call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from feddg.benchmark import config
 from feddg.benchmark.driver import Conducted, Event, conducted
-from feddg.benchmark.records import Record, RunFolder
+from feddg.benchmark.records import RunFolder
+from feddg.benchmark.roles import Splits, rows_of
+from feddg.benchmark.selection import Record, rule
 from feddg.catalogue import compose, spelled
-from feddg.data.domain import Collection, Federation, leave_one_domain_out
+from feddg.data.domain import Collection, Federation, federation
 from feddg.deploy import save_model
+from feddg.engines import one_thread
 from feddg.engines.loop import Run
+from feddg.errors import ConfigError, DataError, unknown
 from feddg.method import Method
 from feddg.packets import State
 from feddg.recipe import Recipe
 from feddg.tasks import Scores
+from feddg.weights import Layout
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A finished run. `predictor` takes raw inputs and gives logits or log-probabilities."""
+    """A finished run. `state` and `scores` are those of the round that the selection chose."""
 
     run: Run
     state: State
-    records: list[Record]
+    record: Record  # of that round
+    records: list[Record]  # of all
+    about: dict[str, Any]
 
     @property
     def predictor(self) -> nn.Module:
+        """Takes raw inputs and gives logits or log-probabilities."""
         bare = self.run.method.predictor(self.state, self.run.model)
         return Prepared(bare, self.run.federation.collection.prepare).eval()
 
     @property
     def scores(self) -> dict[str, Scores]:
-        """By part (val/<site>, test/<target>), of the last round."""
-        found: dict[str, Scores] = self.records[-1]["scores"]
+        """By part: val/<site>, validation/<domain>, test/<target>."""
+        found: dict[str, Scores] = self.record["scores"]
         return found
 
     def save(self, folder: str | Path) -> None:
         """A folder that `feddg predict` and `feddg evaluate` work from."""
-        save_model(folder, self.run, self.state, {"scores": self.scores})
+        save_model(folder, self.run, self.state, self.about)
 
 
 class Prepared(nn.Module):
@@ -62,6 +72,7 @@ def train(
     method: str | Method = "fedavg",
     *,
     target: str | None = None,
+    share: float = 0.2,
     recipe: Recipe | None = None,
     rounds: int = 10,
     seed: int = 0,
@@ -74,46 +85,59 @@ def train(
 ) -> Result:
     """Train `model` over the sites of `data` and return the result.
 
-    With a Collection, `target` is the domain to hold out. With `out`, the run is recorded in
-    that folder; the same call goes on where an interrupted one stopped. `progress` is called
-    after every round.
+    target    of a Collection: the domain to hold out and judge on; without one, all train
+    share     of a Collection: of each site's data, held out for validation
+    out       a folder that records the run; the same call goes on where an interrupted one stopped
+    progress  called after every round
     """
-    if isinstance(data, Collection):
-        data = leave_one_domain_out(data, target or data.names[-1], share=0.2, seed=seed)
+    if rounds < 1:
+        raise ConfigError(f"rounds must be at least 1, not {rounds}")
     chosen = compose(method) if isinstance(method, str) else method
-    run = Run(
-        chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites
-    )
-    folder = RunFolder.open(Path(out), described(run, selection)) if out else None
-    try:
+    splits = None
+    if isinstance(data, Collection):
+        data, splits = divided(data, target, share, seed)
+    elif target is not None:
+        raise ConfigError("target= is for a Collection; a Federation names its targets itself")
+    run = Run(chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites)
+    rule(selection).check(run.judged)
+    with ExitStack() as stack, one_thread():
+        folder = None
+        if out is not None:
+            folder = RunFolder.open(Path(out), described(run, selection), splits)
+            stack.callback(folder.close)
         one = Conducted(run, spelled(chosen), selection, folder, tidy=False)
-        events = conducted([one], workers)
-        while True:
-            try:
-                event = next(events)
-            except StopIteration as end:
-                [state] = end.value
-                return Result(run, state, one.records)
+        for event in stack.enter_context(closing(conducted([one], workers))):
             if progress:
                 progress(event)
-    finally:
-        if folder:
-            folder.close()
+        state, record = one.chosen
+        return Result(run, state, record, one.records, one.about())
+
+
+def divided(
+    data: Collection, target: str | None, share: float, seed: int
+) -> tuple[Federation, Splits]:
+    """Every domain but the target is a site, and which rows each of them holds out."""
+    if target is not None and target not in data.names:
+        raise unknown(f"domain of {data.name}", target, data.names)
+    sources = [n for n in data.names if n != target]
+    if not sources:
+        raise DataError(f"{data.name} has one domain only ({target}); holding it out leaves none")
+    split = tuple(d.split(share, seed) if d.name in sources else d for d in data.domains)
+    data = replace(data, domains=split)
+    targets = [target] if target is not None else []
+    rows = {d.name: rows_of(d) for d in split if d.name in sources}
+    return federation(data, sources, targets), rows
 
 
 def described(run: Run, selection: str) -> str:
     """The configuration of a run whose module and data only the caller can make again."""
-    from dataclasses import asdict
-
-    import tomli_w
-
-    from feddg.benchmark.experiment import cleaned
-
-    values = {
-        "model": type(run.model).__qualname__, "method": spelled(run.method),
-        "sites": {s.name: len(s.train) for s in run.sites},
-        "targets": [d.name for d in run.federation.targets],
-        "rounds": run.rounds, "seed": run.seed, "participation": run.participation,
-        "min_sites": run.min_sites, "selection": selection, "recipe": asdict(run.recipe),
-    }  # fmt: skip
-    return tomli_w.dumps(cleaned(values))
+    return config.to_toml(
+        {
+            "model": type(run.model).__qualname__, "weights": Layout.of(run.model).size,
+            "method": spelled(run.method),
+            "sites": {s.name: len(s.train) for s in run.sites},
+            "targets": [d.name for d in run.federation.targets],
+            "rounds": run.rounds, "seed": run.seed, "participation": run.participation,
+            "min_sites": run.min_sites, "selection": selection, "recipe": asdict(run.recipe),
+        }
+    )  # fmt: skip

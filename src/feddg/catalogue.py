@@ -35,11 +35,40 @@ OPTIMISATION = "federated optimisation"
 AGGREGATION = "aggregation"
 GENERALISATION = "federated domain generalisation"
 LOCAL = "local domain generalisation"
+BOUND = "reference bounds"
 
 ENTRIES = (
     Entry("fedavg", "feddg.methods.fedavg:FedAvg", OPTIMISATION, "the mean of the sites' models"),
     Entry("fedprox", "feddg.methods.fedprox:FedProx", OPTIMISATION, "stays near the model sent"),
+    Entry("fednova", "feddg.methods.fednova:FedNova", OPTIMISATION, "updates per unit of work"),
+    Entry("scaffold", "feddg.methods.scaffold:Scaffold", OPTIMISATION, "takes the drift out"),
+    Entry("fedsam", "feddg.methods.fedsam:FedSAM", OPTIMISATION, "sites look for flat minima"),
+    Entry("harmofl", "feddg.methods.harmofl:HarmoFL", OPTIMISATION, "one brightness, flat minima"),
+    Entry("arfl", "feddg.methods.arfl:ARFL", AGGREGATION, "sites of high loss have less say"),
+    Entry("fedcsa", "feddg.methods.fedcsa:FedCSA", AGGREGATION, "the classifier class by class"),
+    Entry("sequential", "feddg.methods.sequential:Sequential", BOUND, "one site after the other"),
     Entry("fedmedian", "feddg.methods.median:FedMedian", AGGREGATION, "coordinate-wise median"),
+    Entry("csac", "feddg.methods.csac:CSAC", GENERALISATION, "fuse by layer, calibrate features"),
+    Entry("ppdg", "feddg.methods.ppdg:PPDG", GENERALISATION, "draws conflicting updates together"),
+    Entry("ga", "feddg.methods.ga:GA", GENERALISATION, "sites that merging hurts have more say"),
+    Entry("agrsum", "feddg.methods.surgery:AgrSum", AGGREGATION, "unanimous entries only"),
+    Entry("agrrand", "feddg.methods.surgery:AgrRand", AGGREGATION, "noise where signs disagree"),
+    Entry("pcgrad", "feddg.methods.surgery:PCGrad", AGGREGATION, "projects conflicts away"),
+    Entry("fedgma", "feddg.methods.surgery:FedGMA", AGGREGATION, "damps what signs disagree on"),
+    Entry("copa", "feddg.methods.copa:COPA", GENERALISATION, "one extractor, a head per site"),
+    Entry("ind-average", "feddg.methods.independent:IndependentAverage", BOUND, "averaged once"),
+    Entry("ind-ensemble", "feddg.methods.independent:IndependentEnsemble", BOUND, "mean logits"),
+    Entry("am", "feddg.methods.am:AM", LOCAL, "mixes the amplitude spectra of a site's images"),
+    Entry("rsc", "feddg.methods.rsc:RSC", LOCAL, "mutes the features that help most"),
+    Entry("mixstyle", "feddg.methods.mixstyle:MixStyle", LOCAL, "mixes feature statistics"),
+    Entry("consistency", "feddg.methods.consistency:Consistency", LOCAL, "two views, one answer"),
+    Entry("jigen", "feddg.methods.jigen:JiGen", LOCAL, "solves jigsaw puzzles besides"),
+    Entry("elcfs", "feddg.methods.elcfs:ELCFS", GENERALISATION, "episodes in other sites' styles"),
+    Entry("fedsr", "feddg.methods.fedsr:FedSR", GENERALISATION, "a short and plain Gaussian code"),
+    Entry("fedl2r", "feddg.methods.fedsr:FedL2R", GENERALISATION, "FedSR's short features alone"),
+    Entry("fedcmi", "feddg.methods.fedsr:FedCMI", GENERALISATION, "FedSR's plain code alone"),
+    Entry("fediir", "feddg.methods.fediir:FedIIR", GENERALISATION, "one gradient of the head"),
+    Entry("fedadg", "feddg.methods.fedadg:FedADG", GENERALISATION, "features like a generator's"),
 )
 
 

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """`next_round` comes next; `log` bytes of the record belong to the rounds before it.
+    """`next_round` comes next; the record has all the rounds before it, and perhaps more.
 
     `best` is the state that the selection rule prefers so far, where that is not the last.
     """
@@ -31,7 +32,6 @@ class Checkpoint:
     next_round: int
     state: State
     memories: Mapping[str, Tree]
-    log: int
     best: State | None = None
     best_round: int = -1
     best_score: float | None = None
@@ -41,7 +41,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     state, best = checkpoint.state, checkpoint.best
     layout = state.model.layout
     meta = {
-        "format": FORMAT, "next_round": checkpoint.next_round, "log": checkpoint.log,
+        "format": FORMAT, "next_round": checkpoint.next_round,
         "layout": [layout.names, layout.shapes, layout.learned],
         "best_round": checkpoint.best_round, "best_score": checkpoint.best_score,
     }  # fmt: skip
@@ -57,18 +57,21 @@ def load(path: Path) -> Checkpoint:
     try:
         tensors = from_bytes(path.read_bytes())
         meta = json.loads(bytes(tensors.pop("meta").tolist()))
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ConfigError(f"{path} is not a checkpoint ({error}); remove it to start anew") from None
-    if meta["format"] != FORMAT:
-        raise ConfigError(f"{path} has checkpoint format {meta['format']}, this feddg reads {FORMAT}")
-    names, shapes, learned = meta["layout"]
-    layout = Layout(tuple(names), tuple(tuple(s) for s in shapes), learned)
-    tree = unflatten(tensors)
-    best = as_state(tree["best"], layout) if "best" in tree else None
-    return Checkpoint(
-        meta["next_round"], as_state(tree["state"], layout), tree.get("memories", {}), meta["log"],
-        best, meta["best_round"], meta["best_score"],
-    )  # fmt: skip
+        if meta["format"] != FORMAT:
+            raise ConfigError(
+                f"{path} has checkpoint format {meta['format']}, this feddg reads {FORMAT};"
+                " remove it to start anew"
+            )
+        names, shapes, learned = meta["layout"]
+        layout = Layout(tuple(names), tuple(tuple(s) for s in shapes), learned)
+        tree = unflatten(tensors)
+        best = as_state(tree["best"], layout) if "best" in tree else None
+        return Checkpoint(
+            meta["next_round"], as_state(tree["state"], layout), tree.get("memories", {}),
+            best, meta["best_round"], meta["best_score"],
+        )  # fmt: skip
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path} is no checkpoint ({error}); remove it to start anew") from None
 
 
 def as_tree(state: State) -> dict[str, Any]:
@@ -82,8 +85,18 @@ def as_state(tree: Mapping[str, Any], layout: Layout) -> State:
 def write_whole(path: Path, data: bytes) -> None:
     """Beside it, to the disk, then in its place: a reader sees the old file or the new one."""
     beside = path.with_name(path.name + ".part")
-    with open(beside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    with unwritable(path):
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+
+
+@contextmanager
+def unwritable(path: Path, way: str = "make room and run the same command again") -> Iterator[None]:
+    """A full or forbidden disk is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; {way}") from None

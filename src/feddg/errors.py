@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 class FeddgError(Exception):
@@ -26,3 +27,10 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return ConfigError(f"unknown {kind} {name!r}; {hint}")
+
+
+def check_choices(kind: str, thing: Any) -> None:
+    """Every field that is annotated with a Literal holds one of its values."""
+    for name, hint in get_type_hints(type(thing)).items():
+        if get_origin(hint) is Literal and getattr(thing, name) not in get_args(hint):
+            raise unknown(f"{name} of {kind}", str(getattr(thing, name)), get_args(hint))

@@ -30,7 +30,8 @@ class Forward:
     """One forward pass, shared by all terms.
 
     A tap is the output of a submodule by its name, or with ":in" its input (`head:in` is the
-    feature vector). `draw` and `columns` are the term's own chance and per-example data.
+    feature vector). `draw` and `columns` are the term's own chance and per-example data;
+    `plain` says that x shows the examples as they are: prepared, nothing drawn or changed.
     """
 
     module: nn.Module
@@ -45,6 +46,7 @@ class Forward:
     smoothing: float = 0.0
     draw: Tensors = field(default_factory=dict)
     columns: Tensors = field(default_factory=dict)
+    plain: bool = True
 
     def weights(self, part: Layout) -> Tensor:
         """The trained parameters that `part` names, as one vector."""
@@ -108,7 +110,9 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    def __call__(self, loss: Loss, theta: Theta, grad: Grad, draw: Tensors) -> tuple[Theta, Outcome]:
+    def __call__(
+        self, loss: Loss, theta: Theta, grad: Grad, draw: Tensors
+    ) -> tuple[Theta, Outcome]:
         return grad(loss)(theta)
 
 

@@ -81,9 +81,11 @@ class WeightedMean:
 
 @dataclass(frozen=True)
 class Median:
-    """The coordinate-wise median of the updates (Yin et al., ICML 2018): a few sites that send
-    nonsense cannot move it. Ignores the sites' weights; for an even number, the mean of the two
-    middle values."""
+    """The coordinate-wise median of the updates (Yin et al., ICML 2018).
+
+    A few sites that send nonsense cannot move it. Ignores the sites' weights; for an even number
+    of sites it is the mean of the two middle values.
+    """
 
     sees: ClassVar[Sees] = "everything"
 

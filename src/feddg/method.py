@@ -45,11 +45,20 @@ class Method(Protocol):
     def reveals(self) -> Reveals:
         """Declared here, enforced by the guard."""
 
+    def architecture(self, model: nn.Module) -> nn.Module:
+        """The network that is trained, made of the one given; once before a run.
+
+        What it has made already it gives back as it is.
+        """
+
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         """The server's state before round 0."""
 
     def broadcast(self, state: State, round: int) -> Inbox:
         """What every site is sent."""
+
+    def asks(self, round: int, names: Sequence[str]) -> Sequence[str] | None:
+        """Whose turn it is, of the sites at hand; None leaves it to the run's participation."""
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         """One site's work. `memory` stays at the site and is empty at first."""
@@ -66,8 +75,10 @@ class Wrapper:
     """Delegates every verb to `inner`; a method overrides the verbs it changes.
 
     `claims` are decisions of which a composition can have only one taker: "merge" (how
-    replies become a model), "weights" (a site's say), "step" (how an update is made).
-    A wrapper that claims the merge says which leaf it brings in `leaf`.
+    replies become a model), "weights" (a site's say), "step" (how an update is made), "head"
+    (what becomes of the classifiers).
+    A wrapper that claims the merge says which leaf it brings in `leaf`. `deploys` names the
+    notes of the state that its predictor needs: these, and no others, go into a saved model.
     """
 
     inner: Method
@@ -75,6 +86,7 @@ class Wrapper:
     claims: ClassVar[frozenset[str]] = frozenset()
     own: ClassVar[Reveals] = Reveals()
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    deploys: ClassVar[tuple[str, ...]] = ()
 
     @property
     def leaf(self) -> Any:
@@ -98,11 +110,17 @@ class Wrapper:
         if self.leaf is not None:
             object.__setattr__(self, "inner", planted(self.inner, self.leaf))
 
+    def architecture(self, model: nn.Module) -> nn.Module:
+        return self.inner.architecture(model)
+
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         return self.inner.init(model, sites)
 
     def broadcast(self, state: State, round: int) -> Inbox:
         return self.inner.broadcast(state, round)
+
+    def asks(self, round: int, names: Sequence[str]) -> Sequence[str] | None:
+        return self.inner.asks(round, names)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         return (yield from self.inner.local_update(inbox, job, memory))
@@ -118,6 +136,7 @@ MEANING = {
     "merge": "how the replies become one model",
     "weights": "how much say each site has",
     "step": "how a local update is made",
+    "head": "what becomes of the sites' classifiers",
 }
 
 

@@ -13,7 +13,10 @@ Theta = dict[str, Any]  # "model": the parameter vector; then a part's own param
 
 @dataclass(frozen=True)
 class SGD:
-    """As torch.optim.SGD: v <- momentum v + g + decay w;  w <- w - rate v (nesterov: g + momentum v)."""
+    """As torch.optim.SGD: v <- momentum v + g + decay w; w <- w - rate v.
+
+    With nesterov the direction is g + momentum v.
+    """
 
     momentum: float = 0.0
     weight_decay: float = 0.0

@@ -1,10 +1,10 @@
 """How a site optimises. It belongs to the experiment, so that methods compare fairly."""
 
 from dataclasses import dataclass, replace
-from math import cos, pi
+from math import cos, inf, pi
 from typing import Literal
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, check_choices
 from feddg.optim import SGD, Adam, Optimizer
 
 
@@ -38,15 +38,28 @@ class Recipe:
     buffers: Literal["mean", "uniform", "keep"] = "mean"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"recipe: {name} must be at least 1, not {getattr(self, name)}")
-        if self.lr <= 0:
-            raise ConfigError(f"recipe: lr must be positive, not {self.lr}")
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                known = ", ".join(allowed)
-                raise ConfigError(f"recipe: {name} must be one of {known}; not {getattr(self, name)!r}")
+        check_choices("recipe", self)
+        for name in ("epochs", "steps", "first_epochs", "first_steps", "batch_size"):
+            self.within(name, 1, inf)
+        for name in ("momentum", "label_smoothing", "first_label_smoothing"):
+            self.within(name, 0, 1, below=True)
+        self.within("weight_decay", 0, inf, below=True)
+        for name in ("lr", "decay"):
+            if not 0 < getattr(self, name) < inf:
+                raise ConfigError(f"recipe: {name} must be positive, not {getattr(self, name)}")
+        if not all(0 <= at <= 1 for at in self.decay_at):
+            raise ConfigError(
+                f"recipe: decay_at are shares of the run, 0 to 1, not {self.decay_at}"
+            )
+        if self.nesterov and not self.momentum:
+            raise ConfigError("recipe: nesterov needs a momentum above 0")
+
+    def within(self, name: str, least: float, most: float, below: bool = False) -> None:
+        value = getattr(self, name)
+        if value is None or (least <= value < most if below else least <= value <= most):
+            return
+        limit = f" and {'below' if below else 'at most'} {most:g}" if most < inf else ""
+        raise ConfigError(f"recipe: {name} must be at least {least:g}{limit}, not {value}")
 
     def at(self, round: int) -> "Recipe":
         """The recipe with this round's epochs, steps and smoothing in place of the first's."""
@@ -96,12 +109,3 @@ class Recipe:
         if self.optimizer == "sgd":
             return SGD(self.momentum, self.weight_decay, self.nesterov)
         return Adam(weight_decay=self.weight_decay, decoupled=self.optimizer == "adamw")
-
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "optimizer": ("sgd", "adam", "adamw"),
-    "schedule": ("constant", "cosine", "step", "exponential"),
-    "per": ("round", "step"),
-    "optimizer_state": ("reset", "keep"),
-    "buffers": ("mean", "uniform", "keep"),
-}

@@ -81,7 +81,7 @@ class Regression:
 
 def pearson(a: Tensor, b: Tensor) -> float:
     """The mean over outputs of the correlation; 0 where one side does not vary."""
-    a, b = a.double().flatten(1) if a.dim() > 1 else a.double()[:, None], b.double().view(len(b), -1)
+    a, b = a.double().reshape(len(a), -1), b.double().reshape(len(b), -1)
     a, b = a - a.mean(0), b - b.mean(0)
     size = a.norm(dim=0) * b.norm(dim=0)
     return torch.where(size > 0, (a * b).sum(0) / size.clamp_min(1e-300), 0.0).mean().item()

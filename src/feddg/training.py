@@ -33,8 +33,17 @@ class Batch:
 
 
 def func_grad(loss: Any) -> Slope:
-    """Works under vmap."""
-    return traced(loss, has_aux=True)
+    """Works under vmap, and within another gradient."""
+
+    def tensors(theta: Theta) -> tuple[Tensor, tuple[Tensor, ...]]:
+        value, outcome = loss(theta)
+        return value, (outcome.buffers, outcome.logits, outcome.losses)
+
+    def slope(theta: Theta) -> tuple[Theta, Outcome]:
+        g, kept = traced(tensors, has_aux=True)(theta)
+        return g, Outcome(*kept)
+
+    return slope
 
 
 def tape_grad(loss: Any) -> Slope:
@@ -98,6 +107,8 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
         terms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "loss")]
         names = {n for _, t in terms for n in t.taps} | {p.at for _, p in transforms if p.at}
         count = {k: batch.x.new_zeros((), dtype=torch.long) for k in counters}
+        fixed = range(len(job.augment), len(job.augment) + len(job.prepare))
+        unaltered = all(p.at or i in fixed for i, p in transforms)
 
         def loss(
             theta: Theta,
@@ -108,6 +119,7 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
         ) -> tuple[Tensor, Outcome]:
             x, y = batch or (first.x, first.y)
             also = change or {}
+            plain = unaltered and batch is None and "" not in also
 
             def changed(at: str, value: Tensor) -> Tensor:
                 for i, p in transforms:
@@ -115,14 +127,15 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
                 return also[at](value) if at in also else value
 
             own = {k: v.clone() for k, v in kept.views(buffers).items()}  # batch norm writes here
-            values = {**learned.views(theta["model"]), **own, **count}
+            counts = {k: v.clone() for k, v in count.items()}  # and there, in place
+            values = {**learned.views(theta["model"]), **own, **counts}
             x, taps = changed("", x), sorted(names | (set(also) - {""}))
             logits, seen = forward(job.model, values, x, taps, changed, training=True)
             losses = []
             for i, term in terms:
                 fwd = Forward(
                     job.model, job.task, learned, theta, values, x, y, logits, seen, smoothing,
-                    draws.get(i, {}), first.columns.get(i, {}),
+                    draws.get(i, {}), first.columns.get(i, {}), plain,
                 )  # fmt: skip
                 losses.append(term.loss(fwd))
             total = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
@@ -145,9 +158,17 @@ def all_parts(request: Training) -> tuple[Any, ...]:
 
 def begin(request: Training) -> tuple[Theta, Tensor, Theta, tuple[Any, ...]]:
     theta = request.theta
-    opt = request.optimizer
-    fresh = request.job.recipe.make_optimizer().init(theta) if opt is None else opt
-    return theta, request.start.buffers, fresh, all_parts(request)
+    opt = resumed(request.job.recipe.make_optimizer().init(theta), request.optimizer or {})
+    return theta, request.start.buffers, opt, all_parts(request)
+
+
+def resumed(fresh: Theta, kept: Theta) -> Theta:
+    """A kept optimiser's state; a part that was not there when it was kept starts afresh."""
+
+    def taken(now: Any, before: Any) -> Any:
+        return {k: before.get(k, v) for k, v in now.items()} if isinstance(now, dict) else before
+
+    return {name: taken(now, kept.get(name, now)) for name, now in fresh.items()}
 
 
 def order(request: Training) -> list[Tensor]:
@@ -162,13 +183,17 @@ def order(request: Training) -> list[Tensor]:
 
 
 def draws(request: Training, batches: Sequence[Tensor]) -> Iterator[Draws]:
-    """All chance of the steps, from one stream and in the order of the steps."""
+    """All chance of the steps, in their order.
+
+    Every part has a stream of its own, so that a method's draws leave those of the data's
+    augmentation as they are without it.
+    """
     chance = dict(enumerate(all_parts(request)))
     chance[STEP] = request.job.step
     chance = {i: p for i, p in chance.items() if hasattr(p, "draw")}
-    rng = request.job.rng("draws")
+    rngs = {i: request.job.rng(f"draws/{i}") for i in chance}
     for rows in batches:
-        yield {i: p.draw(rng, len(rows)) for i, p in chance.items()}
+        yield {i: p.draw(rngs[i], len(rows)) for i, p in chance.items()}
 
 
 def columns(parts: Sequence[Any]) -> dict[int, Tensors]:
@@ -184,14 +209,15 @@ def train(request: Training) -> Trained:
 
     A module's own chance (dropout) comes from the global stream, seeded here and put back.
     """
+    job, data = request.job, request.data
     batches, update = order(request), updater(request, tape_grad)
     theta, buffers, opt, parts = begin(request)
-    own, data = columns(parts), request.data
-    rates = request.job.recipe.rates(request.job.round, request.job.rounds, len(data))
-    tail = max(len(batches) - request.job.local.per_epoch(len(data)), 0)
+    own = columns(parts)
+    rates = job.recipe.rates(job.round, job.rounds, len(data))
+    tail = max(len(batches) - job.local.per_epoch(len(data)), 0)
     losses = []
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(request.job.seed, request.job.name, request.job.round, "module"))
+        torch.manual_seed(seed_for(job.seed, job.name, job.round, "module"))  # noqa: TID251
         steps = zip(batches, draws(request, batches), rates, strict=True)
         for t, (rows, chance, rate) in enumerate(steps):
             mine = {i: {k: v[rows] for k, v in c.items()} for i, c in own.items()}

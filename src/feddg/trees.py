@@ -31,7 +31,8 @@ def part(*tensors: str) -> Callable[[type[T]], type[T]]:
             ),
             serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
         )
-        return frozen  # type: ignore[no-any-return]
+        made: type[T] = frozen
+        return made
 
     return register
 

@@ -24,7 +24,7 @@ class Layout:
     @staticmethod
     def of(model: nn.Module) -> "Layout":
         """Frozen parameters (requires_grad=False) travel with the buffers: nobody trains them."""
-        named = dict(model.named_parameters())
+        named: Tensors = dict(model.named_parameters())
         learned = {k: v for k, v in named.items() if v.requires_grad}
         kept = {k: v for k, v in named.items() if not v.requires_grad}
         stored = model.state_dict(keep_vars=True)

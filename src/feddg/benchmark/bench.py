@@ -1,16 +1,19 @@
 """Leave one domain out × methods × seeds, and the table that comes of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from feddg.benchmark.driver import Event, conduct
-from feddg.benchmark.experiment import Experiment, domain_names
-from feddg.benchmark.protocols import Protocol, experiment, protocol
-from feddg.benchmark.records import read_records
-from feddg.benchmark.table import Cell, Table, cells
+from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.protocols import PAPER, Protocol, experiment, protocol
+from feddg.benchmark.records import finished, read_records
+from feddg.benchmark.roles import overview
+from feddg.benchmark.selection import rule
+from feddg.benchmark.table import Cell, Table, cells, shown_metric
 from feddg.catalogue import compose
+from feddg.data.domain import Collection
 from feddg.errors import ConfigError, DataError, unknown
 
 VISITS_AT_ONCE = 24  # site visits in lockstep: enough to keep the cores busy, few to keep in memory
@@ -24,7 +27,7 @@ class Bench:
     methods: tuple[str, ...]
     seeds: int = 1
     targets: tuple[str, ...] = ()
-    schedule: str = "paper"
+    schedule: str = PAPER
     selection: str | None = None
     data_options: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
@@ -33,18 +36,29 @@ class Bench:
     def __post_init__(self) -> None:
         if not self.methods:
             raise ConfigError("name at least one method: --methods fedavg,fedprox")
+        if len(set(self.methods)) < len(self.methods):
+            raise ConfigError(f"--methods names one twice: {', '.join(self.methods)}")
         if self.seeds < 1:
             raise ConfigError(f"--seeds must be at least 1, not {self.seeds}")
         for method in self.methods:
             compose(method)
+        rule(self.rule)
 
     @property
     def protocol(self) -> Protocol:
         return protocol(self.data, self.data_options)
 
+    @property
+    def collection(self) -> Collection:
+        return overview(self.data, self.data_options)
+
+    @property
+    def rule(self) -> str:
+        return self.selection or self.protocol.selection
+
     def domains(self) -> tuple[str, ...]:
         """The domains to hold out, in the data's order."""
-        names = domain_names(self.data, self.data_options)
+        names = self.collection.names
         if len(names) < 2:
             raise DataError(
                 f"{self.data} has one domain only ({names[0]}); to leave one out takes two or more"
@@ -59,7 +73,7 @@ class Bench:
         methods: list[tuple[str, dict[str, Any]]] = [(m, {"method": m}) for m in self.methods]
         if not self.protocol.references:
             return methods
-        names = domain_names(self.data, self.data_options)
+        names = self.collection.names
         alone = [(f"{n} alone", {"method": "fedavg", "sources": (n,)}) for n in names]
         return [*alone, ("all pooled", {"method": "fedavg", "pooled": True}), *methods]
 
@@ -79,50 +93,68 @@ class Bench:
                     found.append((row, target, one))
         return found
 
+    def unique(self) -> dict[str, Experiment]:
+        """Every run once: two names of one method (fedavg, fedavg:paper) share theirs."""
+        return {one.key: one for _, _, one in self.experiments()}
+
 
 def run(bench: Bench, root: Path, workers: int | None = None) -> Iterator[Event]:
     """Every experiment that is not finished yet, a batch at a time."""
-    todo = [e for _, _, e in bench.experiments()]
-    while todo:
-        sites = len(domain_names(bench.data, bench.data_options)) - 1
-        size = max(1, VISITS_AT_ONCE // sites)
-        batch, todo = todo[:size], todo[size:]
-        yield from conduct(batch, root, workers)
+    todo = [one for key, one in bench.unique().items() if not finished(root / key)]
+    size = max(1, VISITS_AT_ONCE // max(1, len(bench.collection.names) - 1))
+    for at in range(0, len(todo), size):
+        yield from conduct(todo[at : at + size], root, workers)
 
 
 def table(bench: Bench, root: Path) -> Table:
     """From the records on disk, by the selection rule; a cell without all its seeds says so."""
-    found: dict[str, dict[str, list[float]]] = {}
-    selection = bench.selection or bench.protocol.selection
-    metric = ""
+    task = bench.collection.task
+    found: dict[str, dict[str, dict[int, float]]] = {row: {} for row, _ in bench.rows()}
     for row, target, one in bench.experiments():
-        records = list(read_records(root / one.key / "results.jsonl"))
-        places = found.setdefault(row, {}).setdefault(target, [])
+        records = read_records(root / one.key / "results.jsonl")
         if len(records) < one.rounds:
             continue
-        cell = Cell.of(one, records, target)
-        metric = cell.metric
-        places.append(cell.value)
+        cell = Cell.of(one, records, target, task)
+        if cell is not None:
+            found[row].setdefault(target, {})[one.seed] = cell.value
+    published = bench.protocol.published if compares(bench) else None
     domains = bench.domains()
-    full = bench.schedule == "paper" and not bench.recipe and not bench.changes
-    published = bench.protocol.published if full else None
     rows = [
-        cells(row, found[row], domains, published if row in bench.methods else None)
-        for row, _ in bench.rows()
+        cells(row, found[row], domains, published, listed(row) if row in bench.methods else None)
+        for row in found
     ]
     return Table(
-        title=heading(bench, selection, metric), columns=domains, rows=tuple(rows),
-        notes=bench.protocol.notes, published=published is not None,
+        title=heading(bench), columns=domains, rows=tuple(rows), notes=bench.protocol.notes,
+        published=published is not None, seeds=bench.seeds,
     )  # fmt: skip
 
 
-def heading(bench: Bench, selection: str, metric: str) -> str:
-    plan = bench.protocol.schedules[bench.schedule]
+def compares(bench: Bench) -> bool:
+    """Whether all but the method is as the paper has it."""
+    plain = not bench.recipe and not bench.changes and not bench.data_options
+    return plain and bench.schedule == PAPER and bench.rule == bench.protocol.selection
+
+
+def listed(spec: str) -> str | None:
+    """The name under which a paper lists a method; None where its parameters are others."""
+    name = spec.partition("(")[0].partition(":")[0].strip().lower()
+    return name if "+" not in name and compose(spec) == compose(name) else None
+
+
+def heading(bench: Bench) -> str:
+    """All that the numbers depend on besides the method."""
+    of = ", ".join(f"{k}={v}" for k, v in bench.data_options.items())
+    by = rule(bench.rule)
     parts = [
-        f"{bench.data}: {metric.replace('_', ' ')} (%) on the domain left out",
-        f"selection: {selection}",
+        f"{bench.data}{f' ({of})' if of else ''}: {shown_metric(bench.collection.task)}"
+        " on the domain left out",
+        f"selection: {by.name} ({by.line})",
         f"{bench.seeds} seed{'s' * (bench.seeds > 1)}",
     ]
-    if bench.schedule != "paper":
-        parts.append(f"SHORTENED schedule '{bench.schedule}' ({plan.line})")
+    if bench.schedule != PAPER:
+        line = bench.protocol.schedules[bench.schedule].line
+        parts.append(f"SHORTENED schedule '{bench.schedule}' ({line})")
+    changed = {**bench.changes, **bench.recipe}
+    if changed:
+        parts.append("with " + ", ".join(f"{k}={v}" for k, v in changed.items()))
     return "; ".join(parts)

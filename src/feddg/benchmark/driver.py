@@ -2,21 +2,27 @@
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from torch import Tensor
+
 from feddg import checkpoint
-from feddg.benchmark.experiment import Experiment, to_toml
-from feddg.benchmark.records import Record, RunFolder
-from feddg.benchmark.selection import rule
+from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.records import RunFolder, finished
+from feddg.benchmark.selection import Record, rule
 from feddg.checkpoint import Checkpoint
 from feddg.deploy import Architecture, save_model
-from feddg.engines import open_engine
+from feddg.engines import one_thread, open_engine
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Question, Round, Run, first_state, rounds
+from feddg.errors import ConfigError
 from feddg.packets import Packet, State
+from feddg.tasks import Task
 from feddg.trees import Tree
 from feddg.wire import flatten
 
@@ -27,6 +33,7 @@ SECONDS_BETWEEN_CHECKPOINTS = 5.0
 class Event:
     """A finished round of one run, for whoever shows progress."""
 
+    key: str
     label: str
     record: Record
     metric: str
@@ -43,137 +50,169 @@ class Conducted:
     architecture: Architecture | None = None
     schedule: str = ""
     tidy: bool = True  # remove the checkpoint when the model is written
-    start: tuple[int, State] = field(init=False)
-    memories: Mapping[str, Tree] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
-    best: State | None = None
-    best_round: int = -1
-    best_score: float | None = None
-    saved: float = field(default_factory=time.monotonic)
+    at: Checkpoint = field(init=False)  # after the last whole round
+    stored: int = 0  # the round that comes next by the checkpoint on the disk
+    when: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         """Go on from the folder's checkpoint, if there is one."""
-        rule(self.selection)
-        if self.folder is None or not self.folder.checkpoint.exists():
-            if self.folder:
-                self.folder.resume(0)
-            self.start = (0, first_state(self.run))
+        self.at = Checkpoint(0, first_state(self.run), {})
+        if self.folder is None:
             return
-        at = checkpoint.load(self.folder.checkpoint)
-        self.records = self.folder.resume(at.log)
-        self.start, self.memories = (at.next_round, at.state), at.memories
-        self.best, self.best_round, self.best_score = at.best, at.best_round, at.best_score
+        self.records = self.folder.records()
+        if self.folder.checkpoint.exists():
+            self.at = checkpoint.load(self.folder.checkpoint)
+            self.stored = self.at.next_round
+        if self.stored > len(self.records):
+            raise ConfigError(
+                f"{self.folder.log} has {len(self.records)} rounds where the checkpoint has"
+                f" {self.stored}; remove the folder to start anew"
+            )
 
     @property
-    def metric(self) -> str:
-        return self.run.federation.collection.task.metric
+    def task(self) -> Task:
+        return self.run.federation.collection.task
 
-    def note(self, record: Record, done: Round, engine: InProcess) -> None:
-        """Record a round, keep the state if the rule prefers it, save now and then."""
-        self.records.append(record)
-        score = self.score(record)
-        if score is not None and (self.best_score is None or score > self.best_score):
-            self.best, self.best_round, self.best_score = done.state, record["round"], score
-        if self.folder:
-            self.folder.append(record)
-            self.save(self.folder, done, engine)
+    def note(self, record: Record, done: Round, memories: Mapping[str, Tree]) -> Record:
+        """Record a round, keep the state if the rule prefers it, save now and then.
 
-    def score(self, record: Record) -> float | None:
-        chosen = rule(self.selection).score
-        return chosen(record, self.metric) if chosen else None
+        A round that was recorded before the run was cut off is not recorded twice.
+        """
+        if done.index < len(self.records):
+            record = self.records[done.index]
+        else:
+            self.records.append(record)
+            if self.folder:
+                self.folder.append(record)
+        best = (self.at.best, self.at.best_round, self.at.best_score)
+        score = rule(self.selection).score(record, self.task)
+        if score is not None and (best[2] is None or score > best[2]):
+            best = (done.state, done.index, score)
+        self.at = Checkpoint(done.index + 1, done.state, dict(memories), *best)
+        last = self.at.next_round == self.run.rounds
+        if last or time.monotonic() - self.when >= SECONDS_BETWEEN_CHECKPOINTS:
+            self.keep()
+        return record
 
-    def save(self, folder: RunFolder, done: Round, engine: InProcess) -> None:
-        now = time.monotonic()
-        last = done.index + 1 == self.run.rounds
-        if not last and now - self.saved < SECONDS_BETWEEN_CHECKPOINTS:
+    def keep(self) -> None:
+        """To the disk, what is not there yet."""
+        if self.folder is None or self.at.next_round == self.stored:
             return
-        self.saved = now
-        at = Checkpoint(
-            done.index + 1, done.state, engine.memories(self.run), folder.length,
-            self.best, self.best_round, self.best_score,
-        )  # fmt: skip
-        checkpoint.save(folder.checkpoint, at)
+        self.folder.sync()
+        checkpoint.save(self.folder.checkpoint, self.at)
+        self.stored, self.when = self.at.next_round, time.monotonic()
 
-    def finish(self, state: State) -> State:
-        """The state that the rule chose; in a folder it becomes a model, written last of all."""
-        chosen = self.best if self.best is not None else state
-        if self.folder:
-            save_model(self.folder.model, self.run, chosen, self.about(), self.architecture)
-            if self.tidy:
-                self.folder.checkpoint.unlink(missing_ok=True)
-        return chosen
+    @property
+    def chosen(self) -> tuple[State, Record]:
+        """The state that the selection rule prefers, and what is recorded of its round."""
+        if self.at.best is None:
+            return self.at.state, self.records[self.at.next_round - 1]
+        return self.at.best, self.records[self.at.best_round]
+
+    def finish(self) -> None:
+        """In a folder the chosen state becomes a model, written last of all."""
+        if self.folder is None:
+            return
+        save_model(self.folder.model, self.run, self.chosen[0], self.about(), self.architecture)
+        if self.tidy:
+            self.folder.checkpoint.unlink(missing_ok=True)
 
     def about(self) -> dict[str, Any]:
         """For the model's card."""
-        chosen = rule(self.selection)
-        record = self.records[-1 if self.best is None else self.best_round]
+        by, (_, record) = rule(self.selection), self.chosen
         length = f"; shortened schedule {self.schedule!r}" if self.schedule else ""
         return {
             "scores": record["scores"], "round": record["round"],
-            "selection": f"{chosen.name} ({chosen.line}){length}",
+            "selection": f"{by.name} ({by.line}){length}",
         }  # fmt: skip
 
 
 def conduct(
     experiments: Sequence[Experiment], root: Path, workers: int | None = None
 ) -> Iterator[Event]:
-    """Run what is not finished yet under `root`; yields after every round of each."""
-    opened: list[Conducted] = []
-    folders: list[RunFolder] = []
-    try:
-        for experiment in experiments:
-            folder = RunFolder.open(root / experiment.key, to_toml(experiment.resolved()))
-            folders.append(folder)
-            if not folder.finished:
-                run, architecture = experiment.prepared_run()
-                where = "+".join(experiment.targets) or "all"
-                opened.append(
-                    Conducted(
-                        run, f"{experiment.method}→{where}", experiment.selection, folder,
-                        architecture, experiment.schedule,
-                    )
-                )  # fmt: skip
+    """Run what is not finished yet under `root`; yields after every round of each.
+
+    Everything is read and checked before the first folder is made.
+    """
+    todo = [(e, root / e.key) for e in experiments]
+    todo = [(e, path) for e, path in todo if not finished(path)]
+    with ExitStack() as stack, one_thread():
+        made = [(e, path, e.prepared()) for e, path in todo]
+        opened = []
+        for e, path, ready in made:
+            folder = RunFolder.open(path, e.resolved().to_toml(), ready.splits)
+            stack.callback(folder.close)
+            if folder.finished:  # meanwhile, by another process
+                continue
+            opened.append(
+                Conducted(ready.run, e.label, e.selection, folder, ready.architecture, e.schedule)
+            )
         if opened:
             yield from conducted(opened, workers)
-    finally:
-        for folder in folders:
-            folder.close()
 
 
-def conducted(
-    opened: Sequence[Conducted], workers: int | None
-) -> Generator[Event, None, list[State]]:
-    """All of them in lockstep; returns the chosen states."""
-    by_run = {id(c.run): c for c in opened}
-    states = {id(c.run): c.start[1] for c in opened}
-    runs = [c.run for c in opened]
-    with open_engine(runs, workers) as engine:
-        for c in opened:
-            engine.remember(c.run, c.memories)
-        for done in rounds(runs, engine, [c.start for c in opened]):
-            asked = [Question(run, k.state, tuple(run.judged)) for run, k in done]
-            for (run, k), scores in zip(done, engine.score(asked), strict=True):
-                c, states[id(run)] = by_run[id(run)], k.state
-                record = recorded(run, k, scores)
-                c.note(record, k, engine)
-                yield Event(c.label, record, c.metric)
-    return [c.finish(states[id(c.run)]) for c in opened]
+def conducted(opened: Sequence[Conducted], workers: int | None) -> Generator[Event, None, None]:
+    """All of them in lockstep to their end. However it ends, no whole round is lost."""
+    going = [c for c in opened if c.at.next_round < c.run.rounds]
+    by_run = {id(c.run): c for c in going}
+    runs = [c.run for c in going]
+    if going:
+        try:
+            with open_engine(runs, workers) as engine:
+                for c in going:
+                    engine.remember(c.run, c.at.memories)
+                for done in rounds(runs, engine, [(c.at.next_round, c.at.state) for c in going]):
+                    yield from noted(done, by_run, engine)
+        finally:
+            for c in going:
+                c.keep()
+    for c in opened:
+        c.finish()
+
+
+def noted(
+    done: Sequence[tuple[Run, Round]], by_run: Mapping[int, Conducted], engine: InProcess
+) -> Iterator[Event]:
+    """Every run's round is noted before anybody hears of the first."""
+    asked = [Question(run, k.state, tuple(run.judged)) for run, k in done]
+    events = []
+    for (run, k), scores in zip(done, engine.score(asked), strict=True):
+        c = by_run[id(run)]
+        record = c.note(recorded(run, k, scores), k, engine.memories(run))
+        key = c.folder.path.name if c.folder else c.label
+        events.append(Event(key, c.label, record, c.task.metric))
+    yield from events
 
 
 def recorded(run: Run, k: Round, scores: dict[str, dict[str, float]]) -> Record:
+    """One line of results.jsonl: plain values, null where a number is not finite."""
     sent = size(run.method.broadcast(k.state, k.index))
-    names = k.replies[0].losses if k.replies else {}
-    return {
+    terms = dict.fromkeys(term for r in k.replies for term in r.losses)
+    found = {
         "round": k.index,
         "scores": scores,
-        "losses": {n: fmean(r.losses.get(n, 0.0) for r in k.replies) for n in names},
-        "trace": dict(k.state.trace),
+        "losses": {t: fmean(r.losses[t] for r in k.replies if t in r.losses) for t in terms},
+        "trace": k.state.trace,
         "sites": [r.site for r in k.replies],
         "failures": {f.site: f.reason for f in k.failures},
         "bytes_down": sent * (len(k.replies) + len(k.failures)),
         "bytes_up": sum(size(r) for r in k.replies),
         "seconds": round(k.seconds, 4),
     }
+    plain: Record = plainly(found)
+    return plain
+
+
+def plainly(value: Any) -> Any:
+    """As strict JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(k): plainly(v) for k, v in value.items()}
+    if isinstance(value, Tensor):
+        return plainly(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plainly(v) for v in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def size(packet: Packet) -> int:

@@ -2,21 +2,20 @@
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-import tomllib
-import torch
-
-from feddg.catalogue import compose, spelled
-from feddg.data.catalogue import open_collection, resolve
-from feddg.data.domain import Collection, Domain, Examples, Federation, Site, federation
+from feddg.benchmark import config
+from feddg.benchmark.roles import Roles, Splits, federated
+from feddg.benchmark.selection import rule
+from feddg.catalogue import compose, spelled, split
+from feddg.data.catalogue import catalogue
+from feddg.data.domain import Collection
 from feddg.deploy import Architecture
 from feddg.engines.loop import Run
-from feddg.errors import ConfigError, DataError, unknown
+from feddg.errors import ConfigError
 from feddg.models import build
 from feddg.models.catalogue import builder
 from feddg.recipe import Recipe
@@ -39,70 +38,107 @@ class Experiment:
     selection: str = "last"
     participation: float | int = 1.0
     min_sites: int | None = None
+    allow_missing_classes: bool = False
     schedule: str = ""  # the name of a shortened schedule, for titles
     recipe: Recipe = field(default_factory=Recipe)
     data_options: Mapping[str, str] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("rounds", "min_sites", "participation"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                raise ConfigError(f"{name} must be at least 1, not {value}")
+        if isinstance(self.participation, float) and not 0 < self.participation <= 1:
+            raise ConfigError(
+                f"participation as a share lies above 0 and up to 1.0, not {self.participation};"
+                " a whole number asks so many sites"
+            )
+        if not 0 <= self.share < 1:
+            raise ConfigError(
+                f"share, what each site holds out, lies from 0 to below 1, not {self.share}"
+            )
+        if self.model != "auto":
+            builder(self.model)
+        compose(self.method)
+        rule(self.selection)
+
     def resolved(self) -> "Experiment":
-        """The method spelled in full, so that the file says every parameter."""
-        return replace(self, method=spelled(compose(self.method)))
+        """The method with every parameter, paths from the root: whoever runs it, and wherever."""
+        options = dict(self.data_options)
+        if "root" in options:
+            options["root"] = absolute(options["root"])
+        data = self.data if self.data in catalogue() else absolute(self.data)
+        return replace(self, method=spelled(compose(self.method)), data=data, data_options=options)
 
     @property
     def key(self) -> str:
         """Names the run's folder: the same configuration, the same folder."""
-        digest = blake2b(to_toml(self.resolved()).encode(), digest_size=4).hexdigest()
+        full = self.resolved()
+        digest = blake2b(full.to_toml().encode(), digest_size=4).hexdigest()
+        links = [piece.partition("(")[0].strip() for piece in split(full.method)]
         where = "+".join(self.targets) or "all-sites"
-        return f"{plain(self.method)}_{plain(where)}_seed{self.seed}_{digest}"
+        return f"{plain('+'.join(links))}_{plain(where)}_seed{self.seed}_{digest}"
+
+    @property
+    def label(self) -> str:
+        """For progress: what is trained, and on whom it is judged."""
+        what = self.method
+        if self.pooled:
+            what += " (pooled)"
+        elif self.sources:
+            what += f" ({'+'.join(self.sources)})"
+        return f"{what}→{'+'.join(self.targets) or 'all sites'}"
+
+    @property
+    def roles(self) -> Roles:
+        return Roles(
+            data=self.data, options=tuple(sorted(self.data_options.items())),
+            targets=self.targets, sources=self.sources, validation=self.validation,
+            pooled=self.pooled, share=self.share, seed=self.seed,
+            allow_missing_classes=self.allow_missing_classes,
+        )  # fmt: skip
+
+    def prepared(self) -> "Prepared":
+        """The data read, the network built, everything checked; nothing is written yet."""
+        fed, splits = federated(self.roles)
+        architecture = architecture_for(self, fed.collection)
+        run = Run(
+            compose(self.method), build(architecture.model, self.seed, **architecture.options),
+            fed, self.recipe, self.rounds, self.seed, self.participation, self.min_sites,
+        )  # fmt: skip
+        rule(self.selection).check(run.judged)
+        return Prepared(run, architecture, splits)
 
     def prepared_run(self) -> tuple[Run, Architecture]:
-        collection = open_experiment_data(self)
-        architecture = architecture_for(self, collection)
-        model = build(architecture.model, self.seed, **architecture.options)
-        run = Run(
-            compose(self.method), model, self.federated(collection), self.recipe, self.rounds,
-            self.seed, self.participation, self.min_sites,
-        )  # fmt: skip
-        return run, architecture
+        found = self.prepared()
+        return found.run, found.architecture
 
-    def federated(self, collection: Collection) -> Federation:
-        taken = {*self.targets, *self.validation}
-        sources = self.sources or tuple(n for n in collection.names if n not in taken)
-        if not sources:
-            raise DataError(
-                f"{self.data} has only {', '.join(collection.names)}: no domain is left to train on"
-            )
-        fed = federation(
-            collection, sources, self.targets, self.validation, share=self.share, seed=self.seed
-        )
-        return replace(fed, sites=(pool(fed.sites),)) if self.pooled else fed
+    def to_toml(self) -> str:
+        return config.to_toml(asdict(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that a run needs. `splits`: which rows each site holds out for validation."""
+
+    run: Run
+    architecture: Architecture
+    splits: Splits
+
+
+def from_toml(path: Path) -> Experiment:
+    return config.made(Experiment, config.read_toml(path), str(path))
+
+
+def absolute(path: str) -> str:
+    return str(Path(path).expanduser().resolve())
 
 
 def plain(text: str) -> str:
+    """Fit for the name of a folder."""
     kept = [c if c.isalnum() or c in "+-." else "-" for c in text]
-    return "".join(kept).strip("-")[:60]
-
-
-def open_experiment_data(experiment: Experiment) -> Collection:
-    """Statistics of the data come from the sources alone, so it is opened for these targets."""
-    options = dict(experiment.data_options)
-    spec, _ = resolve(experiment.data, options)
-    if spec.targeted and "sources" not in options and experiment.sources:
-        options["sources"] = ",".join(experiment.sources)
-    held = (*experiment.targets, *experiment.validation)
-    if spec.targeted and "sources" not in options and len(held) > 1:
-        names = open_collection(experiment.data, **options).names
-        options["sources"] = ",".join(n for n in names if n not in held)
-    target = held[0] if len(held) == 1 and "sources" not in options else None
-    return open_collection(experiment.data, target=target, **options)
-
-
-def pool(sites: tuple[Site, ...]) -> Site:
-    def together(parts: list[Examples]) -> Examples:
-        return Examples(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]))
-
-    held = [s.val for s in sites if s.val is not None]
-    return Site("pooled", together([s.train for s in sites]), together(held) if held else None)
+    return "".join(kept).strip("-.")[:60]
 
 
 def architecture_for(experiment: Experiment, collection: Collection) -> Architecture:
@@ -119,41 +155,3 @@ def suited(collection: Collection) -> str:
     """A network for data that names none: dense for tables, convolutions for images."""
     shape = collection.domains[0].examples.x.shape[1:]
     return "mlp" if len(shape) == 1 else "small-cnn"
-
-
-def to_toml(experiment: Experiment) -> str:
-    return tomli_w.dumps(cleaned(asdict(experiment)))
-
-
-def cleaned(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """TOML has no null: what is None is left out."""
-    return {
-        k: cleaned(v) if isinstance(v, Mapping) else list(v) if isinstance(v, tuple) else v
-        for k, v in tree.items()
-        if v is not None
-    }
-
-
-def from_toml(path: Path) -> Experiment:
-    try:
-        values = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise ConfigError(f"there is no configuration file {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
-    values["recipe"] = Recipe(**checked(Recipe, values.get("recipe", {}), f"{path} [recipe]"))
-    return Experiment(**checked(Experiment, values, str(path)))
-
-
-def checked(cls: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Known keys only, and lists as tuples."""
-    known = {f.name for f in fields(cls)}
-    for key in values:
-        if key not in known:
-            raise unknown(f"key in {where}:", key, known)
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-
-
-def domain_names(data: str, options: Mapping[str, str]) -> tuple[str, ...]:
-    domains: tuple[Domain, ...] = open_collection(data, **options).domains
-    return tuple(d.name for d in domains)

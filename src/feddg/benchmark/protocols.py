@@ -31,7 +31,7 @@ class Protocol:
     schedules: Mapping[str, Schedule]
     share: float = 0.2
     selection: str = "last"
-    published: tuple[str, str] | None = None  # paper and item of published.csv with the same protocol
+    published: tuple[str, str] | None = None  # paper and item with this protocol: published.csv
     references: bool = False  # each source alone and all pooled stand beside the methods
     notes: tuple[str, ...] = ()
 

@@ -4,50 +4,66 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import torch
 
 from feddg import __version__
-from feddg.checkpoint import write_whole
+from feddg.benchmark.selection import Record
+from feddg.checkpoint import unwritable, write_whole
 from feddg.errors import ConfigError
-
-Record = dict[str, Any]  # one line of results.jsonl
 
 
 @dataclass(eq=False)
 class RunFolder:
-    """Held by one process at a time; `close` lets go."""
+    """Held by one process at a time; `close` lets go, and so does the end of the process."""
 
     path: Path
-    lock: IO[str]
+    lock: IO[bytes]
+    held: ClassVar[set[Path]] = set()  # by this process, which a lock of fcntl does not stop
 
     @staticmethod
-    def open(path: Path, config: str) -> "RunFolder":
+    def open(path: Path, config: str, split: Mapping[str, Any] | None = None) -> "RunFolder":
         """Make it, or go on with what has the same configuration; anything else is refused."""
-        try:
+        path = path.resolve()
+        if path in RunFolder.held:
+            raise ConfigError(f"{path} is in use by this very process; let that run end")
+        with unwritable(path, "choose another --out"):
             path.mkdir(parents=True, exist_ok=True)
-            lock = open(path / ".lock", "w")
-        except OSError as error:
-            raise ConfigError(f"cannot write to the output folder {path}: {error.strerror}") from None
+            lock = open(path / ".lock", "wb")  # noqa: SIM115 (held until `close`)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Not flock, whose lock the forked workers would share and so outlive a killed parent.
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
             raise ConfigError(f"{path} is in use by another feddg; wait for it or end it") from None
-        place = path / "config.toml"
-        if place.exists() and place.read_text() != config:
-            lock.close()
-            raise ConfigError(
-                f"{path} holds another run (its config.toml differs); choose another --out"
-            )
-        if not place.exists():
-            write_whole(path / "environment.json", json.dumps(environment(), indent=1).encode())
-            write_whole(place, config.encode())
-        return RunFolder(path, lock)
+        RunFolder.held.add(path)
+        folder = RunFolder(path, lock)
+        try:
+            folder.begin(config, split)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def begin(self, config: str, split: Mapping[str, Any] | None) -> None:
+        """The configuration goes last: where it is, all else is."""
+        place, rows = self.path / "config.toml", self.path / "split.json"
+        if place.exists():
+            if place.read_text("utf-8") != config:
+                raise ConfigError(
+                    f"{self.path} holds another run (its config.toml differs); choose another --out"
+                )
+            if split is not None and rows.exists():
+                compare(rows, split)
+            return
+        if split is not None:
+            write_whole(rows, json.dumps(split).encode())
+        write_whole(self.path / "environment.json", json.dumps(environment(), indent=1).encode())
+        write_whole(place, config.encode())
 
     @property
     def log(self) -> Path:
@@ -63,34 +79,57 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        return (self.model / "model.safetensors").exists()
+        return finished(self.path)
 
-    def resume(self, length: int) -> list[Record]:
-        """Drop what was recorded after the checkpoint; it will be recorded again."""
-        if not self.log.exists() or not length:
-            self.log.write_bytes(b"")
-        else:
-            os.truncate(self.log, length)
-        return list(read_records(self.log))
+    def records(self) -> list[Record]:
+        """What is recorded. Whole lines stay; half a line that a crash left is taken away."""
+        if not self.log.exists():
+            return []
+        data = self.log.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(self.log, whole)
+        return read_records(self.log)
 
     def append(self, record: Record) -> None:
-        with open(self.log, "a") as file:
-            file.write(json.dumps(record) + "\n")
+        with unwritable(self.log), open(self.log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record, allow_nan=False) + "\n")
 
-    @property
-    def length(self) -> int:
-        return self.log.stat().st_size
+    def sync(self) -> None:
+        """To the disk, before a checkpoint that counts on it."""
+        if self.log.exists():
+            with open(self.log, "rb") as file:
+                os.fsync(file.fileno())
 
     def close(self) -> None:
+        RunFolder.held.discard(self.path)
         self.lock.close()
+
+
+def finished(path: Path) -> bool:
+    """The model is written last of all."""
+    return (path / "model" / "model.safetensors").exists()
+
+
+def compare(path: Path, split: Mapping[str, Any]) -> None:
+    """The rows that were held out when the run began are held out now."""
+    try:
+        before = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{path} is damaged ({error}); remove the folder to start anew") from None
+    for site in sorted({*before, *split}):
+        if before.get(site) != split.get(site):
+            raise ConfigError(
+                f"{path}: site {site!r} had other data, or held out other rows, when this run"
+                " began; bring the data back as they were, or choose another --out"
+            )
 
 
 def environment() -> dict[str, str]:
     """What a number may depend on besides its configuration."""
     return {
         "feddg": __version__, "torch": torch.__version__, "python": platform.python_version(),
-        "system": platform.platform(), "processor": processor(),
-        "cores": str(len(os.sched_getaffinity(0))),
+        "system": platform.platform(), "processor": processor(), "cores": str(os.cpu_count()),
     }  # fmt: skip
 
 
@@ -103,12 +142,16 @@ def processor() -> str:
     return next((v.partition(":")[2].strip() for v in lines if v.startswith("model name")), "")
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """Every whole line; one that a crash cut off is left out."""
+def read_records(path: Path) -> list[Record]:
+    """Every whole line; half a line that a crash left is none."""
     if not path.exists():
-        return
-    for line in path.read_text().splitlines():
+        return []
+    found = []
+    for line in path.read_text("utf-8").split("\n")[:-1]:
         try:
-            yield json.loads(line)
+            found.append(json.loads(line))
         except json.JSONDecodeError:
-            return
+            raise ConfigError(
+                f"{path}, line {len(found) + 1} is damaged; remove the folder to start anew"
+            ) from None
+    return found

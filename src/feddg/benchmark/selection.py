@@ -3,55 +3,68 @@
 The default never looks at the target; `oracle` does, and is named for it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
-from feddg.benchmark.records import Record
 from feddg.errors import ConfigError, unknown
+from feddg.tasks import Task
 
-Score = Callable[[Record, str], float | None]  # a round's score by a metric; None: no data for it
+Record = dict[str, Any]  # one line of results.jsonl
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Picks the round with the best score, the earliest of equals; no score: the last round."""
+    """Picks the round with the best score, the earliest of equals.
+
+    The score is the mean over the parts whose names begin with `prefix`; without one, the last
+    round is picked.
+    """
 
     name: str
     line: str
-    score: Score | None = None
+    prefix: str = ""
+    remedy: str = ""
 
-    def pick(self, records: Sequence[Record], metric: str) -> Record:
+    def check(self, parts: Iterable[str]) -> None:
+        """Before training: is there what the rule selects by?"""
+        if self.prefix and not any(name.startswith(self.prefix) for name in parts):
+            raise ConfigError(
+                f"selection {self.name!r} needs {self.line}, which this run does not have;"
+                f" {self.remedy}"
+            )
+
+    def score(self, record: Record, task: Task) -> float | None:
+        """The higher, the better; None where nothing is known."""
+        if not self.prefix:
+            return None
+        parts = [v for k, v in record["scores"].items() if k.startswith(self.prefix)]
+        found = [v[task.metric] for v in parts if v.get(task.metric) is not None]
+        if not found:
+            return None
+        return fmean(found) if task.higher_is_better else -fmean(found)
+
+    def pick(self, records: Sequence[Record], task: Task) -> Record:
         if not records:
             raise ConfigError("there are no rounds to select from yet")
-        if self.score is None:
-            return records[-1]
-        scored = [(self.score(r, metric), r) for r in records]
+        scored = [(self.score(r, task), r) for r in records]
         known = [(s, r) for s, r in scored if s is not None]
-        if not known:
-            raise ConfigError(
-                f"selection {self.name!r} needs {self.line}, which this run does not have"
-            )
-        return max(known, key=lambda pair: pair[0])[1]
-
-
-def mean_of(prefix: str) -> Score:
-    def score(record: Record, metric: str) -> float | None:
-        found = [v[metric] for k, v in record["scores"].items() if k.startswith(prefix)]
-        return fmean(found) if found else None
-
-    return score
+        return max(known, key=lambda pair: pair[0])[1] if known else records[-1]
 
 
 RULES = {
     r.name: r
     for r in (
         Rule("last", "the last round"),
-        Rule("source-val", "validation data at the sources", mean_of("val/")),
-        Rule("domain-val", "a validation domain", mean_of("validation/")),
-        Rule("oracle", "the target's labels", mean_of("test/")),
+        Rule(
+            "source-val", "validation data at the sources", "val/",
+            "hold out a share of the sources' data (--share 0.2)",
+        ),
+        Rule("domain-val", "a validation domain", "validation/", "name one (--validation)"),
+        Rule("oracle", "the target's labels", "test/", "hold out a domain (--target)"),
     )
-}
+}  # fmt: skip
 
 
 def rule(name: str) -> Rule:

@@ -9,9 +9,9 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from feddg.benchmark.experiment import Experiment, open_experiment_data
-from feddg.benchmark.records import Record
-from feddg.benchmark.selection import rule
+from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.selection import Record, rule
+from feddg.tasks import Classification, Task
 
 NONE = "–"
 
@@ -44,20 +44,23 @@ class Cell:
     round: int
 
     @staticmethod
-    def of(experiment: Experiment, records: Sequence[Record], target: str) -> "Cell":
-        metric = task_metric(experiment)
-        record = rule(experiment.selection).pick(records, metric)
-        value = record["scores"][f"test/{target}"][metric]
-        return Cell(100 * value, metric, record["round"])
+    def of(
+        experiment: Experiment, records: Sequence[Record], target: str, task: Task
+    ) -> "Cell | None":
+        record = rule(experiment.selection).pick(records[: experiment.rounds], task)
+        value = record["scores"][f"test/{target}"].get(task.metric)
+        if value is None:
+            return None
+        return Cell(scale(task) * value, task.metric, record["round"])
 
 
-@cache
-def _metric(data: str, options: tuple[tuple[str, str], ...]) -> str:
-    return open_experiment_data(Experiment(data=data, data_options=dict(options))).task.metric
+def scale(task: Task) -> int:
+    """Shares are shown as percent, correlations as they are."""
+    return 100 if isinstance(task, Classification) else 1
 
 
-def task_metric(experiment: Experiment) -> str:
-    return _metric(experiment.data, tuple(sorted(experiment.data_options.items())))
+def shown_metric(task: Task) -> str:
+    return task.metric.replace("_", " ") + (" (%)" if scale(task) == 100 else "")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     published: bool = False
+    seeds: int = 1
 
     def lines(self) -> list[list[str]]:
         """Header and rows as text."""
@@ -82,13 +86,19 @@ class Table:
         body = [
             [
                 row.name,
-                *(str(n) if n else NONE for n in row.numbers),
-                str(row.average) if row.average else NONE,
+                *(self.cell(n) for n in row.numbers),
+                self.cell(row.average),
                 f"{row.paper:.2f}" if row.paper is not None else NONE,
             ]
             for row in self.rows
         ]
         return [head, *body]
+
+    def cell(self, number: Number | None) -> str:
+        """A number of fewer seeds than the title says tells of how many."""
+        if number is None:
+            return NONE
+        return str(number) + (f" (n={number.n})" if number.n < self.seeds else "")
 
     def markdown(self) -> str:
         head, *body = self.lines()
@@ -102,27 +112,29 @@ class Table:
 
 def cells(
     name: str,
-    found: Mapping[str, Sequence[float]],
+    found: Mapping[str, Mapping[int, float]],
     columns: Sequence[str],
-    published: tuple[str, str] | None,
+    published: tuple[str, str] | None = None,
+    listed: str | None = None,
 ) -> Row:
-    """The average is over all targets seed by seed, so its error is that of a table's mean."""
-    columns = tuple(columns)
-    lists = [found.get(c, []) for c in columns]
-    numbers = tuple(Number.of(v) for v in lists)
-    n = min(len(v) for v in lists)
-    per_seed = [fmean(v[i] for v in lists) for i in range(n)]
-    paper = paper_number(published, name, columns) if published else None
+    """From {target: {seed: value}}. The average is taken seed by seed over all targets.
+
+    So its error is that of a table's mean, and there is none while a target lacks the seed.
+    `listed` is the method's name in the paper's table, if it is there.
+    """
+    by_target = [found.get(c, {}) for c in columns]
+    seeds = [s for s in by_target[0] if all(s in values for values in by_target)]
+    per_seed = [fmean(values[s] for values in by_target) for s in seeds]
+    numbers = tuple(Number.of(list(values.values())) for values in by_target)
+    paper = paper_number(published, listed, columns) if published and listed else None
     return Row(name, numbers, Number.of(per_seed), paper)
 
 
 def paper_number(item: tuple[str, str], method: str, columns: Sequence[str]) -> float | None:
     """The published average, where it is over the same targets."""
-    averages = [r for r in _published(*item) if r["method"].lower() == method]
-    over = {r["target"] for r in averages} - {"average"}
-    if over != set(columns):
-        return None
-    return next((float(r["value"]) for r in averages if r["target"] == "average"), None)
+    theirs = [r for r in _published(*item) if r["method"].lower() == method and not r["variant"]]
+    values = {r["target"]: float(r["value"]) for r in theirs}
+    return values.get("average") if values.keys() - {"average"} == set(columns) else None
 
 
 @cache

@@ -24,8 +24,14 @@ DataOption = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Rounds = Annotated[int | None, typer.Option(help="How many rounds.")]
-Model = Annotated[str | None, typer.Option(help="A network's name, or your own package.module:factory.")]
+Model = Annotated[
+    str | None, typer.Option(help="A network's name, or your own package.module:factory.")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
+Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
+AllowMissing = Annotated[
+    bool, typer.Option("--allow-missing-classes", help="Sites may lack examples of a class.")
+]
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -49,19 +55,10 @@ def pairs(texts: Sequence[str] | None, what: str) -> dict[str, str]:
 
 def recipe_changes(texts: Sequence[str] | None) -> dict[str, Any]:
     """--set lr=0.1 as a value of the right type."""
-    from dataclasses import fields
-
-    from feddg.catalogue import literal
-    from feddg.errors import unknown
+    from feddg.benchmark.config import settings
     from feddg.recipe import Recipe
 
-    defaults = {f.name: f.default for f in fields(Recipe)}
-    found = {}
-    for key, value in pairs(texts, "--set").items():
-        if key not in defaults:
-            raise unknown("setting of the recipe", key, defaults)
-        found[key] = literal(value, defaults[key], f"--set {key}={value}")
-    return found
+    return settings(Recipe, pairs(texts, "--set"), "--set")
 
 
 def check_device(name: str) -> None:
@@ -72,5 +69,11 @@ def check_device(name: str) -> None:
     if name == "cuda":
         import torch
 
-        if not torch.cuda.is_available():
-            raise ConfigError("--device cuda: this machine has no usable GPU; use --device cpu")
+        there = torch.cuda.is_available()
+        why = "this feddg trains on the CPU only" if there else "this machine has no usable GPU"
+        raise ConfigError(f"--device cuda: {why}; use --device cpu")
+
+
+def given(changes: dict[str, Any]) -> dict[str, Any]:
+    """Without what was left at its default."""
+    return {k: v for k, v in changes.items() if v is not None}

@@ -2,13 +2,16 @@
 
 import sys
 import time
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from feddg.benchmark.driver import Event
 from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.records import finished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,69 +19,124 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 10.0  # between lines where the output is no terminal
 
 
+@dataclass(eq=False)
+class Tally:
+    """How far all runs are. Time left is by the work of the rounds: the first may be longer."""
+
+    experiments: Mapping[str, Experiment]
+    done: dict[str, int] = field(default_factory=dict)  # rounds of each, old ones too
+    fresh: float = 0.0  # work done by us
+    began: float = field(default_factory=time.monotonic)
+
+    @staticmethod
+    def of(experiments: Mapping[str, Experiment], root: Path) -> "Tally":
+        ended = {key: e.rounds for key, e in experiments.items() if finished(root / key)}
+        return Tally(experiments, ended)
+
+    @property
+    def total(self) -> int:
+        return sum(e.rounds for e in self.experiments.values())
+
+    @property
+    def rounds(self) -> int:
+        return sum(self.done.values())
+
+    def note(self, event: Event) -> None:
+        k = event.record["round"]
+        self.done[event.key] = k + 1
+        self.fresh += work(self.experiments[event.key], k)
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        rest = sum(
+            work(e, k)
+            for key, e in self.experiments.items()
+            for k in range(self.done.get(key, 0), e.rounds)
+        )
+        return (time.monotonic() - self.began) / self.fresh * rest if self.fresh else 0.0
+
+
+def work(experiment: Experiment, round: int) -> float:
+    recipe = experiment.recipe.at(round)
+    return recipe.steps or recipe.epochs
+
+
 def follow(
-    events: Iterable[Event], experiments: list[Experiment], done: int = 0, quiet: bool = False
+    events: Iterable[Event],
+    experiments: Mapping[str, Experiment],
+    root: Path,
+    quiet: bool = False,
 ) -> None:
     """Drive the events to their end, showing them on standard error.
 
-    `done` rounds were finished before: they count as done, but not in the time left.
+    On an interrupt they are closed here and now, so that all is kept before anything is said.
     """
-    if quiet:
-        for _ in events:
-            pass
-        return
     from rich.console import Console
 
-    total = sum(e.rounds for e in experiments)
-    console = Console(stderr=True)
-    if console.is_terminal:
-        bars(events, total, done, console)
-    else:
-        lines(events, total, done)
+    with closing(generated(events)) as driven:
+        console = Console(stderr=True)
+        tally = Tally.of(experiments, root)
+        if quiet:
+            for _ in driven:
+                pass
+        elif console.is_terminal:
+            bars(driven, tally, console)
+        else:
+            lines(driven, tally)
 
 
-def bars(events: Iterable[Event], total: int, done: int, console: "Console") -> None:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+def generated(events: Iterable[Event]) -> Generator[Event, None, None]:
+    yield from events
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} rounds"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[now]}"),
+
+def bars(events: Iterator[Event], tally: Tally, console: "Console") -> None:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    progress = Progress(
+        BarColumn(), TextColumn("{task.completed}/{task.total} rounds"), TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"), console=console, auto_refresh=False,
     )  # fmt: skip
-    # The bar starts with the first round: its thread must not be there when workers are forked.
-    events = iter(events)
-    first = next(events, None)
-    if first is None:
-        return
-    with Progress(*columns, console=console, transient=False) as progress:
-        task = progress.add_task("training", total=total, completed=done, now="")
-        for event in chain([first], events):
-            progress.update(task, advance=1, now=summary(event))
+    task = progress.add_task("", total=tally.total, completed=tally.rounds, left="")
+    # Nothing is refreshed by a thread: one that holds a lock when workers are forked would leave
+    # it locked in them.
+    with Live(progress, console=console, auto_refresh=False, transient=True) as live:
+        for event in events:
+            live.transient = False  # before the first round it leaves no trace, say on bad data
+            tally.note(event)
+            progress.update(task, completed=tally.rounds, left=f"{clock(tally.left)} left")
+            live.update(Group(progress, Text(summary(event), overflow="fold")), refresh=True)
 
 
-def lines(events: Iterable[Event], total: int, done: int) -> None:
-    began = last = time.monotonic()
-    fresh = 0
+def lines(events: Iterable[Event], tally: Tally) -> None:
+    last = time.monotonic()
     for event in events:
-        fresh += 1
+        tally.note(event)
         now = time.monotonic()
-        if now - last >= QUIET_SECONDS or done + fresh == total:
+        if now - last >= QUIET_SECONDS or tally.rounds == tally.total:
             last = now
-            left = (now - began) / fresh * (total - done - fresh)
-            print(
-                f"{done + fresh}/{total} rounds, {left:.0f} s left; {summary(event)}",
-                file=sys.stderr, flush=True,
-            )  # fmt: skip
+            at = f"{tally.rounds}/{tally.total} rounds, {clock(tally.left)} left"
+            print(f"{at}; {summary(event)}", file=sys.stderr, flush=True)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def summary(event: Event) -> str:
-    record = event.record
+    record, metric = event.record, event.metric
     parts = [event.label]
-    if "total" in record["losses"]:
+    if record["losses"].get("total") is not None:
         parts.append(f"loss {record['losses']['total']:.3f}")
-    found = [v for k, v in record["scores"].items() if k.startswith("val/")]
-    if found:
-        name = event.metric
-        parts.append(f"source val {name.replace('_', ' ')} {100 * fmean(v[name] for v in found):.1f}%")
+    scored = [v.get(metric) for k, v in record["scores"].items() if k.startswith("val/")]
+    known = [v for v in scored if v is not None]
+    if known:
+        parts.append(f"source val {metric.replace('_', ' ')} {fmean(known):.3f}")
     if record["failures"]:
         parts.append(f"failed: {', '.join(record['failures'])}")
     return "  ".join(parts)

@@ -10,6 +10,7 @@ geometric     rotate (±30°), shear in x and y (±0.3), shift in x and y (±0.3
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import pi
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from feddg.errors import ConfigError
-from feddg.local import prepared
+from feddg.local import Job, prepared
 from feddg.trees import Tensors, part
 
 Numbers = tuple[float, ...]
@@ -59,8 +60,8 @@ def equalise(x: Tensor, v: Tensor) -> Tensor:
     histogram = bins.scatter_add(2, level, torch.ones_like(level))
     brightest = histogram.gather(2, level.amax(2, keepdim=True))
     step = (level.shape[2] - brightest).div(255, rounding_mode="floor")
-    below = histogram.cumsum(2) - histogram
-    table = (below + step.div(2, rounding_mode="floor")).div(step.clamp_min(1), rounding_mode="floor")
+    start = histogram.cumsum(2) - histogram + step.div(2, rounding_mode="floor")
+    table = start.div(step.clamp_min(1), rounding_mode="floor")
     spread = table.clamp_max(255).gather(2, level).view(x.shape).to(x.dtype) / 255
     return torch.where(step[..., None] > 0, spread, x)
 
@@ -92,11 +93,16 @@ def solarise(x: Tensor, v: Tensor) -> Tensor:
 
 
 def moved(x: Tensor, angle: Tensor, shear: Tensor, shift: Tensor) -> Tensor:
-    """Turned about the centre by `angle` in degrees, sheared from the upper left corner, shifted
-    by shares of the side; `shear` and `shift` are B×2, for x and y."""
+    """Turned by `angle` degrees about the centre, sheared from the upper left corner, shifted.
+
+    `shear` and `shift`, a share of the side, are B×2, for x and y.
+    """
     height, width = x.shape[-2:]
-    X = ((torch.arange(width, device=x.device) + 0.5) * (2 / width) - 1).to(x.dtype)[None, None]
-    Y = ((torch.arange(height, device=x.device) + 0.5) * (2 / height) - 1).to(x.dtype)[None, :, None]
+    X, Y = (
+        ((torch.arange(n, device=x.device) + 0.5) * (2 / n) - 1).to(x.dtype)
+        for n in (width, height)
+    )
+    X, Y = X[None, None, :], Y[None, :, None]
     turn = (angle * (pi / 180))[:, None, None]
     tall, shear, shift = height / width, shear[:, :, None, None], shift[:, :, None, None]
     at_x = turn.cos() * X - tall * turn.sin() * Y + tall * shear[:, 0] * (Y + 1) + 2 * shift[:, 0]
@@ -123,9 +129,13 @@ RANGES = (*((low, high) for _, low, high in PHOTOMETRIC), (-30, 30), *[(-0.3, 0.
 
 @part()
 class RandAugment:
-    """`low` and `high` are black and white per channel, as the model sees them (see `extremes`);
-    where they are not known they are the batch's own extremes. `cutout` is the square's side in
-    pixels, 0 for none; its centre is uniform, so that it may stick out."""
+    """A transform of images, normalised or not.
+
+    low, high   black and white per channel as the model sees them (see `extremes`); where they
+                are not known they are the batch's own extremes
+    cutout      the square's side in pixels, 0 for none; its centre is uniform, so that it may
+                stick out
+    """
 
     n: int = 2
     p: float = 0.6
@@ -159,7 +169,9 @@ class RandAugment:
             x = self.operated(x, operation, draw["magnitude"][:, i].to(x.dtype))
         changed = (draw["applied"].any(1)[:, None, None, None]) & (x != before)
         value = torch.where(changed, x * span + black, value)  # else to the bit what it was
-        return torch.where(self.square(value, draw["centre"]), black, value) if self.cutout else value
+        if self.cutout:
+            value = torch.where(self.square(value, draw["centre"]), black, value)
+        return value
 
     def scale(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """Black, and the way from there to white."""
@@ -195,6 +207,19 @@ class RandAugment:
             pixel = torch.arange(size, device=x.device)
             sides.append((pixel >= start[:, None]) & (pixel < start[:, None] + self.cutout))
         return (sides[0][:, :, None] & sides[1][:, None])[:, None]
+
+
+PHOTO = 64  # pixels: COPA cuts 16×16 out of photos (224) and nothing out of digits (32)
+
+
+def fitted(augment: RandAugment, cutout: int | None, job: Job) -> RandAugment | None:
+    """For a site's images, between its black and white; None for tables. `cutout` None: by size."""
+    x = job.train.x
+    if x.dim() != 4:
+        return None
+    side = (16 if min(x.shape[-2:]) >= PHOTO else 0) if cutout is None else cutout
+    low, high = extremes(x, job.prepare)
+    return replace(augment, cutout=side, low=low, high=high)
 
 
 def extremes(x: Tensor, prepare: tuple[Any, ...]) -> tuple[Numbers, Numbers]:

@@ -23,6 +23,7 @@ from feddg.deploy.manifest import (
     Manifest,
     intact,
     read_manifest,
+    shaped,
 )
 from feddg.errors import ConfigError, FeddgError
 from feddg.method import Method
@@ -70,6 +71,7 @@ def load_model(
     with intact(folder / MANIFEST):
         how = method or composed(meta, folder)
         before = prepared_by(meta, folder) if prepare is None else prepare
+        network = shaped(how, network)
     with intact(folder / WEIGHTS):
         notes = {k: v for k, v in tensors.items() if k.startswith(NOTES)}
         named = {k: v for k, v in tensors.items() if k not in notes}

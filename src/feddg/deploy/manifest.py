@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from feddg.errors import ConfigError, unknown
+from feddg.method import Method
 from feddg.tasks import Classification, Regression, Task
 from feddg.weights import Layout
 
@@ -103,6 +105,16 @@ def features(columns: tuple[str, ...]) -> tuple[str, ...]:
     """A table's columns as its files name them: without indicators, if these are named too."""
     half = columns[: len(columns) // 2]
     return half if half and columns == (*half, *(f"{c}_missing" for c in half)) else columns
+
+
+def shaped(method: Method, model: nn.Module) -> nn.Module:
+    """The network as the method works on it, where it changes the architecture (COPA's norms).
+
+    Changing it twice is changing it once, so it does not matter whether that was done before.
+    """
+    change = getattr(method, "architecture", None)
+    changed: nn.Module = change(model) if change else model
+    return changed
 
 
 def described(task: Task) -> dict[str, Any]:

@@ -16,7 +16,16 @@ from torch import Tensor, nn
 import feddg
 from feddg.catalogue import compose, spelled
 from feddg.deploy.card import card
-from feddg.deploy.manifest import CARD, MANIFEST, WEIGHTS, Architecture, File, Manifest, features
+from feddg.deploy.manifest import (
+    CARD,
+    MANIFEST,
+    WEIGHTS,
+    Architecture,
+    File,
+    Manifest,
+    features,
+    shaped,
+)
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError, FeddgError
 from feddg.method import Method, chain
@@ -57,7 +66,8 @@ def tensors(run: Run, state: State) -> dict[str, Tensor]:
 
     Integer buffers, which do not travel, are there too: any program can load the file.
     """
-    named = {**state.model.views(), **load(run.model, state.model).state_dict()}
+    network = load(shaped(run.method, run.model), state.model)
+    named = {**state.model.views(), **network.state_dict()}
     wanted = deployed_notes(run.method)
     notes = flatten({"notes": {k: v for k, v in state.notes.items() if k in wanted}})
     everything = {**named, **(notes if wanted & set(state.notes) else {})}

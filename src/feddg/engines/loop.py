@@ -6,8 +6,8 @@ from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
-from torch import Generator, nn
 import torch
+from torch import Generator, nn
 
 from feddg.data.domain import Examples, Federation, Site
 from feddg.errors import ConfigError, SiteFailure
@@ -61,8 +61,8 @@ class Run:
         """A seed belongs to the experiment, a stream to (seed, site, round)."""
         data = self.federation.collection
         return Job(
-            site, self.model, data.task, self.recipe, seed_for(self.seed, "run"), round, self.rounds,
-            data.prepare, data.augment, name=site.name if site else "server",
+            site, self.model, data.task, self.recipe, seed_for(self.seed, "run"), round,
+            self.rounds, data.prepare, data.augment, name=site.name if site else "server",
         )  # fmt: skip
 
     def asked(self, round: int) -> list[Site]:

@@ -5,9 +5,13 @@ is copied or imported again. They keep nothing: a visit's memory travels with it
 can take any visit and the result does not depend on how many there are.
 """
 
+import ctypes
 import os
 import signal
-from collections.abc import Callable, Iterable, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -38,17 +42,25 @@ class Workers(InProcess):
         for run in self.runs:
             _ = run.judged  # made once here, shared by all
         context = get_context("fork")
+        parent = os.getpid()
         for _ in range(self.count):
             ours, theirs = context.Pipe()
             others = [c for _, c in self.pool] + [ours]
-            process = context.Process(target=serve, args=(theirs, others, self.runs), daemon=True)
-            process.start()
+            process = context.Process(
+                target=serve, args=(theirs, others, self.runs, parent), daemon=True
+            )
+            with quietly():
+                process.start()
             theirs.close()
             self.pool.append((process, ours))
 
-    def close(self) -> None:
+    def close(self, at_once: bool = False) -> None:
+        """Let them end, or end them `at_once`, whatever they are doing."""
         for process, pipe in self.pool:
             pipe.close()  # a worker whose pipe is closed ends
+            if at_once:
+                process.kill()
+        for process, _ in self.pool:
             process.join(timeout=5)
             if process.is_alive():
                 process.kill()
@@ -58,8 +70,8 @@ class Workers(InProcess):
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close(at_once=kind is not None)
 
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
         visits = [(post, site) for post in posts for site in post.sites]
@@ -91,17 +103,31 @@ class Workers(InProcess):
         return answers
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
-        def task(at: int) -> Task:
-            q = questions[at]
-            where = {"run": self.index(q.run), "parts": q.parts}
-            return "score", where, [wire.pack_packet(q.state)]
+        """Where there are more workers than questions, several answer one question's parts."""
+        pieces = [
+            (at, part) for at, q in enumerate(questions) for part in self.pieces(q, len(questions))
+        ]
+        states = [wire.pack_packet(q.state) for q in questions]
 
-        found: list[dict[str, Scores]] = []
-        for head, _ in self.spread(range(len(questions)), task):
+        def task(i: int) -> Task:
+            at, parts = pieces[i]
+            return "score", {"run": self.index(questions[at].run), "parts": parts}, [states[at]]
+
+        found: list[dict[str, Scores]] = [{} for _ in questions]
+        for (at, _), (head, _) in zip(pieces, self.spread(range(len(pieces)), task), strict=True):
             if "error" in head:
                 raise FeddgError(f"evaluation failed: {head['error']}")
-            found.append(head["scores"])
-        return found
+            found[at] |= head["scores"]
+        return [{p: f[p] for p in q.parts} for q, f in zip(questions, found, strict=True)]
+
+    def pieces(self, question: Question, questions: int) -> list[tuple[str, ...]]:
+        """A question's parts in groups of about the same number of examples."""
+        wanted = max(1, min(-(-self.count // questions), len(question.parts)))
+        sizes = {p: len(question.run.judged[p]) for p in question.parts}
+        groups: list[list[str]] = [[] for _ in range(wanted)]
+        for part in sorted(sizes, key=lambda p: -sizes[p]):
+            min(groups, key=lambda g: sum(sizes[p] for p in g)).append(part)
+        return [tuple(g) for g in groups]
 
     def index(self, run: Run) -> int:
         return next(i for i, r in enumerate(self.runs) if r is run)
@@ -120,19 +146,43 @@ class Workers(InProcess):
             while idle and todo:
                 at, pipe = todo.pop(), idle.pop()
                 busy[pipe] = at
-                send(pipe, *task(at))
+                with alive():
+                    send(pipe, *task(at))
             for ready in wait(list(busy)):
                 assert isinstance(ready, Connection)
-                try:
+                with alive():
                     _, head, packets = receive(ready)
-                except (EOFError, ConnectionError) as error:
-                    raise SiteFailure(
-                        "a worker process died (out of memory?); run the same command again to go"
-                        " on, with --workers 1 if it happens again"
-                    ) from error
                 done[busy.pop(ready)] = head, packets
                 idle.append(ready)
         return [done[i] for i in range(total)]
+
+
+@contextmanager
+def alive() -> Iterator[None]:
+    """Talk to a worker, who may have died."""
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        raise SiteFailure(
+            "a worker process died (out of memory?); run the same command again to go on, with"
+            " --workers 1 if it happens again"
+        ) from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Fork without a Ctrl-C that the child would answer, and without Python's warning.
+
+    It warns where other threads run (a notebook's, say), for a lock that one of them holds stays
+    locked in the child. A worker takes no lock that they could hold: it computes and uses its pipe.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def send(pipe: Connection, what: str, head: dict[str, Any], packets: Sequence[bytes]) -> None:
@@ -146,13 +196,14 @@ def receive(pipe: Connection) -> Task:
     return what, head, [pipe.recv_bytes() for _ in range(count)]
 
 
-def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run]) -> None:
+def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run], parent: int) -> None:
     """A worker's life: answer tasks until the pipe is closed.
 
     Copies of the other pipes came along with the fork; they are closed, or nobody would
     notice when the main process is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    die_with(parent)
     for other in others:
         other.close()
     torch.set_num_threads(1)
@@ -162,6 +213,15 @@ def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run]) -
             send(pipe, "answer", *carried_out(what, head, packets, runs))
     except (EOFError, ConnectionError):
         os._exit(0)
+
+
+def die_with(parent: int) -> None:
+    """On Linux the end of the parent ends a worker in the midst of its work, too."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
 
 
 def carried_out(

@@ -30,11 +30,17 @@ class FedAvg:
     def reveals(self) -> Reveals:
         return Reveals(server_sees=self.merge.sees)
 
+    def architecture(self, model: nn.Module) -> nn.Module:
+        return model
+
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         return State(model=Weights.of(model))
 
     def broadcast(self, state: State, round: int) -> Inbox:
         return Inbox(round=round, model=state.model)
+
+    def asks(self, round: int, names: Sequence[str]) -> Sequence[str] | None:
+        return None
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         trained = yield job.training(inbox.model, memory.get("optimizer"))

@@ -9,9 +9,10 @@ from feddg.errors import ConfigError
 
 @dataclass(frozen=True)
 class Anatomy:
-    """`head` is the last layer: the output is head(features). `taps` are the layers, from early
-    to late, on whose outputs methods act where they are not told others (CSAC's calibration,
-    MixStyle)."""
+    """The network's last layer, and the layers on whose outputs methods act by default.
+
+    The output is head(features). `taps` go from early to late (CSAC's calibration, MixStyle).
+    """
 
     head: str
     taps: tuple[str, ...] = ()

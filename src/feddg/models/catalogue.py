@@ -14,6 +14,7 @@ Builder = Callable[..., nn.Module]
 BUILDERS: Mapping[str, str] = {
     "rotated-mnist-cnn": "feddg.models.small:RotatedMnistCNN",
     "mlp": "feddg.models.small:MLP",
+    "small-cnn": "feddg.models.small:SmallCNN",
 }
 
 
@@ -37,7 +38,7 @@ def builder(name: str) -> Builder:
 def build(name: str, seed: int = 0, **options: Any) -> nn.Module:
     """A network with seeded initial weights; the global stream is left as it was."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(seed, "init"))
+        torch.manual_seed(seed_for(seed, "init"))  # noqa: TID251
         try:
             return builder(name)(**options)
         except TypeError as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from torch import nn
 
@@ -36,6 +36,7 @@ KINDS: dict[str, Kind] = {
     "ibn-a": Kind(HalfInstanceNorm.from_batch, 3 / 4),
     "ibn-b": Kind(lambda bn: nn.Sequential(bn, InstanceNorm(bn.num_features, affine=True)), 1 / 2),
 }
+Normalisation = Literal["bn", "in", "hbin", "sn", "ibn-a", "ibn-b", "none"]
 MARK = "normalisation"
 T = TypeVar("T")
 
@@ -134,8 +135,4 @@ def batch_norms(model: nn.Module) -> list[str]:
 def blocks(model: nn.Module) -> list[str]:
     """Residual blocks as ResNets name their parts, torchvision's among them."""
     parts = {"conv1", "bn1", "conv2", "bn2", "relu"}
-    return [
-        k
-        for k, m in model.named_modules()
-        if parts <= {n for n, _ in m.named_children()}
-    ]
+    return [k for k, m in model.named_modules() if parts <= {n for n, _ in m.named_children()}]

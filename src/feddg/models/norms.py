@@ -4,7 +4,7 @@ Each can take over from a BatchNorm2d with its affine part and running statistic
 and runs under functional_call and vmap: buffers are written in place, as batch norm does.
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -103,8 +103,7 @@ class InstanceNorm(nn.InstanceNorm2d):
 
 
 class HalfInstanceNorm(nn.Module):
-    """IBN-a (Pan et al., ECCV 2018): instance norm on the first half of the channels, batch norm
-    on the others."""
+    """IBN-a (Pan et al., ECCV 2018): instance norm on half of the channels, batch norm on half."""
 
     def __init__(self, width: int, eps: float = 1e-5, momentum: float | None = 0.1):
         super().__init__()
@@ -122,8 +121,7 @@ class HalfInstanceNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         half = self.instance.num_features
-        first, second = x.split([half, x.shape[1] - half], dim=1)
-        return torch.cat([self.instance(first), self.batch(second)], dim=1)
+        return torch.cat([self.instance(x[:, :half]), self.batch(x[:, half:])], dim=1)
 
 
 class ResidualInstanceNorm(nn.Module):
@@ -141,12 +139,12 @@ class ResidualInstanceNorm(nn.Module):
         self.norm = InstanceNorm(last.num_features, affine=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        part, y = self._modules, x
+        part, y = dict(self.named_children()), x
         for i in range(1, self.depth + 1):
-            y = part[f"bn{i}"](part[f"conv{i}"](y))  # type: ignore[misc]
-            y = part["relu"](y) if i < self.depth else y  # type: ignore[misc]
-        down = part.get("downsample")
-        return part["relu"](self.norm(y + (x if down is None else down(x))))  # type: ignore[misc]
+            y = part[f"bn{i}"](part[f"conv{i}"](y))
+            y = part["relu"](y) if i < self.depth else y
+        z: Tensor = y + (part["downsample"](x) if "downsample" in part else x)
+        return cast(Tensor, part["relu"](self.norm(z)))
 
 
 @torch.no_grad()

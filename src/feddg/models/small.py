@@ -1,6 +1,7 @@
-"""Small networks of the papers, and a perceptron for tables."""
+"""Small networks: the papers' for digits, one for images of any size, one for tables."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -8,7 +9,7 @@ from feddg.models.anatomy import Anatomy
 
 
 def block(before: int, after: int, kernel: int) -> nn.Sequential:
-    """Convolution, pool, ReLU: as conv-ReLU-pool, for max and ReLU commute, at a quarter the work."""
+    """Convolution, pool, ReLU: the same as conv-ReLU-pool, for max and ReLU commute, but quicker."""
     return nn.Sequential(nn.Conv2d(before, after, kernel), nn.MaxPool2d(2), nn.ReLU())
 
 
@@ -29,17 +30,38 @@ class RotatedMnistCNN(nn.Module):
         return y
 
 
+class SmallCNN(nn.Module):
+    """Three convolutions with batch norm and a mean over what is left: images of any size."""
+
+    anatomy = Anatomy(head="head", taps=("blocks.0", "blocks.1", "blocks.2"))
+
+    def __init__(self, outputs: int, channels: int = 3, width: int = 32):
+        super().__init__()
+        widths = (channels, width, 2 * width, 4 * width)
+        self.blocks = nn.Sequential(*(self.stage(a, b) for a, b in pairwise(widths)))
+        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(widths[-1], outputs)
+
+    @staticmethod
+    def stage(before: int, after: int) -> nn.Sequential:
+        conv = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)
+        return nn.Sequential(conv, nn.BatchNorm2d(after), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.head(self.pool(self.blocks(x)))
+        return y
+
+
 class MLP(nn.Module):
     """Dense layers with ReLU, for tables of named features."""
 
     def __init__(self, inputs: int, outputs: int, hidden: Sequence[int] = (32, 16)):
         super().__init__()
-        widths = [inputs, *hidden]
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise((inputs, *hidden)))
         self.layers = nn.Sequential(
             *(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairs)
         )
-        self.head = nn.Linear(widths[-1], outputs)
+        self.head = nn.Linear((inputs, *hidden)[-1], outputs)
         self.anatomy = Anatomy("head", tuple(f"layers.{i}" for i in range(len(pairs))))
 
     def forward(self, x: Tensor) -> Tensor:

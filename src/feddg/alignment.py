@@ -1,0 +1,251 @@
+"""CSAC's cross-layer semantic calibration (Yuan et al., TKDE, Eq. 5-9) as a term of the loss.
+
+The layers l of the model in training (the copy of the fused model) are matched with the layers m
+of the site's own model L^h on the same batch:
+
+    L_AL = sum_l sum_m alpha_lm D(Proj(M_l), Proj(L_m))                    (Eq. 6)
+
+The equations normalise alpha over m: each fused layer chooses among the local layers. TKDE's
+prose tells it the other way round; v1's prose and both versions' equations agree with this.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod, sqrt
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from feddg.errors import ConfigError
+from feddg.local import Forward
+from feddg.training import forward
+from feddg.trees import Tensors, part
+from feddg.weights import Layout
+
+Pairs = Literal["cross", "same", "logits", "none"]
+Size = tuple[int, int, int]  # channels, height, width
+SIDES = ("fused", "local")
+WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
+
+
+class Rows(dict[str, Tensor]):
+    """A row per training example.
+
+    Parts whose rows have the same form may be stacked, whatever the number of examples: the rows
+    reach a term batch by batch, never through the part.
+    """
+
+    def form(self) -> dict[str, torch.Size]:
+        return {k: v.shape[1:] for k, v in self.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self.form() == other.form()
+
+    def __ne__(self, other: object) -> bool:  # dict has one of its own
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+
+def as_map(feature: Tensor) -> Tensor:
+    """B x c x g x w; a dense feature is a map of one pixel."""
+    if feature.dim() > 4 or feature.dim() < 2:
+        raise ConfigError(
+            f"CSAC aligns features of 2 to 4 dimensions, not {feature.dim()}: name other `layers`"
+        )
+    return feature.reshape(*feature.shape, *[1] * (4 - feature.dim()))
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Proj (Eq. 5): per side and layer one convolution to a common size.
+
+    kernel = stride = the size ratio; where that is no whole number, the stride is rounded down
+    and the kernel covers the rest.
+    """
+
+    taps: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    to: Size
+
+    @staticmethod
+    def of(features: Tensors, channels: int = 0, size: int = 0) -> "Projections":
+        """To the c x g x w of the last adopted layer, or to `channels` and at most `size` x `size`.
+
+        Where an earlier layer is smaller, to its g x w: no convolution here makes maps larger.
+        """
+        seen: list[Any] = [tuple(as_map(f).shape[1:]) for f in features.values()]
+        g, w = (min(s[i] for s in seen) for i in (1, 2))
+        to = (channels or seen[-1][0], min(size or g, g), min(size or w, w))
+        return Projections(tuple(features), tuple(seen), to)
+
+    def window(self, size: Size) -> tuple[list[int], list[int]]:
+        """Kernel and stride."""
+        stride = [size[i] // self.to[i] for i in (1, 2)]
+        kernel = [size[i] - (self.to[i] - 1) * s for i, s in zip((1, 2), stride, strict=True)]
+        return kernel, stride
+
+    @cached_property
+    def layout(self) -> Layout:
+        """All convolutions are one vector, fused side first; layers are named side:tap."""
+        names, shapes = [], []
+        for side in SIDES:
+            for tap, size in zip(self.taps, self.sizes, strict=True):
+                names += [f"{side}:{tap}.weight", f"{side}:{tap}.bias"]
+                shapes += [(self.to[0], size[0], *self.window(size)[0]), (self.to[0],)]
+        return Layout(tuple(names), tuple(shapes), len(names))
+
+    def init(self, rng: Generator) -> Tensor:
+        """As torch's own convolutions start: uniform in +-1/sqrt(fan in)."""
+        start = torch.empty(self.layout.size).uniform_(-1, 1, generator=rng)
+        shapes = dict(zip(self.layout.names, self.layout.shapes, strict=True))
+        for layer, at in self.layout.layers.items():
+            start[at] /= sqrt(prod(shapes[f"{layer}.weight"][1:]))
+        return start
+
+    def __call__(self, side: str, convolutions: Tensors, features: Mapping[str, Tensor]) -> Tensor:
+        """layers x B x d x c, with d = g w pixels: channels last, as torch is fastest on CPU."""
+        found = []
+        for tap, size in zip(self.taps, self.sizes, strict=True):
+            x = as_map(features[tap])
+            weight, bias = (convolutions[f"{side}:{tap}.{k}"] for k in ("weight", "bias"))
+            kernel, stride = self.window(size)
+            if kernel == [1, 1]:
+                y = F.linear(x.permute(0, 2, 3, 1), weight.flatten(1), bias)
+            else:
+                y = F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1)
+            found.append(y.flatten(1, 2))
+        return torch.stack(found)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How pairs of layers are weighed and compared; the switches of Table 5 and of lambda."""
+
+    lam: float = 0.6
+    pairs: Pairs = "cross"
+    position: bool = True
+    channel: bool = True
+    discrepancy: Literal["mmd", "mse"] = "mmd"
+    estimator: Literal["biased", "off-diagonal"] = "biased"
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        """lambda L_AL (Eq. 6, 11) of fused a and local b, both layers x B x d x c."""
+        if self.pairs == "cross":
+            alpha = attention(a.detach(), b.detach(), self.position, self.channel)
+        else:  # one local layer to choose from: alpha is 1
+            alpha = torch.eye(len(a), dtype=a.dtype, device=a.device)
+        a, b = a.flatten(2), b.flatten(2)
+        if self.discrepancy == "mse":
+            d = (a[:, None] - b[None]).square().mean((2, 3))
+        else:
+            d = mmd(a, b, self.estimator == "biased")
+        return self.lam * (alpha * d).sum()
+
+
+def attention(a: Tensor, b: Tensor, position: bool, channel: bool) -> Tensor:
+    """alpha_lm of Eq. 7-9; without either similarity every local layer counts 1/|R|.
+
+    avg(A'B) = <mean_d A, mean_d B> and avg(AB') = <mean_c A, mean_c B> exactly, so no d x d map
+    is made. Both are averaged over the batch, one alpha a pair.
+    """
+    shares = []
+    for wanted, over in ((position, -2), (channel, -1)):
+        if wanted:
+            u, v = a.mean(over).flatten(1), b.mean(over).flatten(1)
+            shares.append((u @ v.T / a.shape[1]).softmax(1))
+    if not shares:
+        return a.new_full((len(a), len(b)), 1 / len(b))
+    return torch.stack(shares).mean(0)
+
+
+def mmd(a: Tensor, b: Tensor, biased: bool = True) -> Tensor:
+    """MMD^2 of each a[l] (n x D) with each b[m], layers of a x layers of b.
+
+    Five Gaussian kernels, added up as in the public code: exp(-d^2 / (2 s 3^k)), k = -3 ... 1, with
+    s the (detached) mean d^2 over all ordered pairs of the 2n points. biased: the means of the
+    kernel over all pairs within a, within b and, twice, less those across; else without i = j.
+    """
+    L, M, n = len(a), len(b), a.shape[1]
+    middle = (a.detach().mean((0, 1)) + b.detach().mean((0, 1))) / 2
+    a, b = a - middle, b - middle  # distances stay, their rounding errors shrink
+    aa, bb = a @ a.mT, b @ b.mT
+    ab = (a.flatten(0, 1) @ b.flatten(0, 1).T).view(L, n, M, n).transpose(1, 2)
+    u, v = aa.diagonal(0, 1, 2), bb.diagonal(0, 1, 2)  # |x|^2, so that d(x, x) is exactly 0
+    u, v = u[:, None].expand(L, M, n), v[None].expand(L, M, n)
+    inner = torch.stack([aa[:, None].expand(L, M, n, n), bb[None].expand(L, M, n, n), ab])
+    sizes = torch.stack([u, v, u])[..., None] + torch.stack([u, v, v])[..., None, :]
+    apart = (sizes - 2 * inner).clamp_min(0)  # within a, within b, across
+    total = apart.detach().sum((3, 4))
+    scale = ((total[0] + total[1] + 2 * total[2]) / (4 * n * n)).clamp_min(1e-30)
+    rates = -0.5 / (scale * a.new_tensor(WIDTHS).view(-1, 1, 1))
+    kernel = (apart * rates[:, None, :, :, None, None]).exp().sum((0, 4, 5))
+    if biased:
+        return (kernel[0] + kernel[1] - 2 * kernel[2]) / (n * n)
+    off = kernel[0] + kernel[1] - 2 * n * len(WIDTHS)
+    return off / (n * (n - 1)) - 2 * kernel[2] / (n * n)
+
+
+@part("teacher", "projection")
+class CrossLayerAlignment:
+    """Eq. 6 times lambda, with Proj frozen as given; logits are compared as they are.
+
+    L^h's features come from `columns` where they hold for the batch, else from a forward pass of
+    `teacher`, in eval mode, on the same (augmented) inputs.
+    """
+
+    teacher: Tensor
+    projection: Tensor
+    project: Projections | None
+    layout: Layout
+    taps: tuple[str, ...]
+    how: Matching
+    columns: Rows
+
+    name: ClassVar[str] = "alignment"
+
+    def vector(self, fwd: Forward) -> Tensor:
+        return self.projection
+
+    def loss(self, fwd: Forward) -> Tensor:
+        if self.columns and fwd.plain:
+            local = fwd.columns
+        else:
+            local = forward(fwd.module, self.layout.views(self.teacher), fwd.x, self.taps)[1]
+        a, b = projected(self.project, self.vector(fwd), fwd.taps, local, self.taps)
+        return self.how(a, b)
+
+
+@part("teacher", "projection")
+class TrainedAlignment(CrossLayerAlignment):
+    """With Proj trained along, from `projection`."""
+
+    key: ClassVar[str] = "csac"
+
+    @property
+    def learned(self) -> Tensor:
+        return self.projection
+
+    def vector(self, fwd: Forward) -> Tensor:
+        own: Tensor = fwd.theta[self.key]
+        return own
+
+
+def projected(
+    project: Projections | None, vector: Tensor, fused: Tensors, local: Tensors, taps: Sequence[str]
+) -> tuple[Tensor, Tensor]:
+    """Both sides of Eq. 5, layers x B x d x c."""
+    if project is None:
+        a, b = (torch.stack([as_map(f[t]).flatten(2).mT for t in taps]) for f in (fused, local))
+        return a, b
+    convolutions = project.layout.views(vector)
+    return project("fused", convolutions, fused), project("local", convolutions, local)
+
+
+def variances(a: Tensor, b: Tensor) -> dict[str, float]:
+    """Over examples, averaged over layers and features: 0 where Proj has collapsed."""
+    return {side: x.var(1, correction=0).mean().item() for side, x in (("fused", a), ("local", b))}

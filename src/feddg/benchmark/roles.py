@@ -1,0 +1,123 @@
+"""An experiment's data: opened once in a process, shared by its runs, every domain in its role."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from feddg.data.catalogue import open_collection, resolve
+from feddg.data.domain import Collection, Domain, Examples, Federation, Site, federation
+from feddg.errors import DataError, unknown
+from feddg.tasks import Classification
+
+Options = tuple[tuple[str, str], ...]
+Splits = dict[str, dict[str, Any]]  # site -> how many examples, and the rows held out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which domains train, help to select and are judged on. Empty `sources`: all the others."""
+
+    data: str
+    options: Options = ()
+    targets: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    validation: tuple[str, ...] = ()
+    pooled: bool = False
+    share: float = 0.0
+    seed: int = 0
+    allow_missing_classes: bool = False
+
+
+@lru_cache(maxsize=8)
+def opened(data: str, options: Options = (), target: str | None = None) -> Collection:
+    return open_collection(data, target=target, **dict(options))
+
+
+def overview(data: str, options: Mapping[str, str]) -> Collection:
+    """For names, task and shapes; its scaling is not that of a run."""
+    return opened(data, tuple(sorted(options.items())))
+
+
+def collection(roles: Roles) -> Collection:
+    """Statistics of the data come from the sources alone, so it is opened for these roles."""
+    options = dict(roles.options)
+    spec, _ = resolve(roles.data, options)
+    held = (*roles.targets, *roles.validation)
+    if not spec.targeted or "sources" in options:
+        return opened(roles.data, roles.options)
+    if not roles.sources and len(held) < 2:
+        return opened(roles.data, roles.options, held[0] if held else None)
+    options["sources"] = ",".join(sources(roles))
+    return opened(roles.data, tuple(sorted(options.items())))
+
+
+def sources(roles: Roles) -> tuple[str, ...]:
+    names = overview(roles.data, dict(roles.options)).names
+    for name in (*roles.sources, *roles.targets, *roles.validation):
+        if name not in names:
+            raise unknown(f"domain of {roles.data}", name, names)
+    taken = {*roles.targets, *roles.validation}
+    found = roles.sources or tuple(n for n in names if n not in taken)
+    both = [n for n in found if n in taken]
+    if both:
+        raise DataError(f"{roles.data}: domain {both[0]!r} is held out and a source; choose one")
+    if not found:
+        raise DataError(
+            f"{roles.data} has one domain only ({names[0]}); holding it out leaves none to train on"
+            if len(names) == 1
+            else f"{roles.data}: all its domains ({', '.join(names)}) are held out; leave some to"
+            " train on"
+        )
+    return found
+
+
+@lru_cache(maxsize=8)
+def federated(roles: Roles) -> tuple[Federation, Splits]:
+    """The federation, whose tensors all methods of a bench share, and who held out which rows."""
+    names = sources(roles)
+    data = collection(roles)
+    if not roles.allow_missing_classes:
+        for name in names:
+            complete(data, data[name])
+    split = {name: data[name].split(roles.share, roles.seed) for name in names}
+    fed = federation(
+        data, names, roles.targets, roles.validation, share=roles.share, seed=roles.seed
+    )
+    fed = replace(fed, sites=(pool(fed.sites),)) if roles.pooled else fed
+    return fed, {name: rows_of(domain) for name, domain in split.items()}
+
+
+def complete(data: Collection, domain: Domain) -> None:
+    """A site without examples of a class unlearns it: that is said, not passed over."""
+    if not isinstance(data.task, Classification):
+        return
+    there = set(domain.examples.y.unique().tolist())
+    for k, name in enumerate(data.task.classes):
+        if k not in there:
+            raise DataError(
+                f"site {domain.name!r} of {data.name} has no example of class {name!r}; add some,"
+                " leave the site out, or pass --allow-missing-classes if that is how it is"
+            )
+
+
+def rows_of(domain: Domain) -> dict[str, Any]:
+    held = domain.splits.get("val")
+    return {"examples": len(domain.examples), "val": [] if held is None else held.tolist()}
+
+
+def pool(sites: tuple[Site, ...]) -> Site:
+    """All data in one place: a bound that no federation may compute."""
+
+    def together(parts: list[Examples]) -> Examples:
+        groups = [p.groups for p in parts if p.groups is not None]
+        return Examples(
+            torch.cat([p.x for p in parts]),
+            torch.cat([p.y for p in parts]),
+            torch.cat(groups) if len(groups) == len(parts) else None,
+        )
+
+    held = [s.val for s in sites if s.val is not None]
+    return Site("pooled", together([s.train for s in sites]), together(held) if held else None)

@@ -1,0 +1,108 @@
+"""One site's calibration visit in CSAC: the job of its first visit, the term of all later ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from feddg.alignment import (
+    CrossLayerAlignment,
+    Matching,
+    Projections,
+    Rows,
+    TrainedAlignment,
+    projected,
+    variances,
+)
+from feddg.errors import ConfigError
+from feddg.features import Remembered, digest, known_taps, tap_features, weight_of
+from feddg.local import Job
+from feddg.seeds import generator
+from feddg.weights import Weights
+
+FEATURES = Remembered()
+BUDGET = 512 << 20  # bytes of L^h's features of one site, where "auto" decides
+SAMPLE = 64  # examples on which the projected variance is measured
+
+
+def acquisition(job: Job, smoothing: float) -> Job:
+    """The recipe's first round, smoothed (Eq. 2), for whoever comes for the first time.
+
+    A late joiner trains as long as the others did, at the rate of the round in which it joins.
+    """
+    if job.round == 0:
+        return replace(job, recipe=replace(job.recipe, first_label_smoothing=smoothing))
+    first = job.recipe.at(0)
+    late = replace(job.recipe, epochs=first.epochs, steps=first.steps, label_smoothing=smoothing)
+    return replace(job, recipe=late)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the method says about it, whatever the site."""
+
+    how: Matching
+    proj: Literal["trained", "frozen", "renewed"] = "trained"
+    channels: int = 0
+    size: int = 0
+    cache: Literal["auto", "on", "off"] = "auto"
+    fixed: bool = True  # L^h stays the same, so its features may be kept from round to round
+
+    def term(
+        self,
+        local: nn.Module,
+        teacher: Weights,
+        taps: Sequence[str],
+        job: Job,
+        learned: Tensor | None,
+    ) -> CrossLayerAlignment:
+        """`local` is L^h as a module, `teacher` as weights; `learned` is Proj, if there is one."""
+        known_taps(local, taps)
+        seen = tap_features(local, job.train.x[:1], job.prepare, taps)
+        project, projection = None, torch.zeros(0) if learned is None else learned
+        if self.how.pairs != "logits":
+            project = Projections.of(seen, self.channels, self.size)
+            if learned is None or self.proj == "renewed":
+                once = generator(job.seed, job.name, "projection")
+                projection = project.init(job.rng("projection") if self.proj == "renewed" else once)
+        kind = CrossLayerAlignment if self.proj == "frozen" or not project else TrainedAlignment
+        size = weight_of(seen) * len(job.train)
+        rows = self.rows(local, teacher, tuple(taps), job) if self.caches(job, size) else Rows()
+        return kind(
+            teacher.vector, projection, project, teacher.layout, tuple(taps), self.how, rows
+        )
+
+    def caches(self, job: Job, size: int) -> bool:
+        """Features can be kept where the inputs stay the same, and should where they are few."""
+        if self.cache == "on" and job.augment:
+            raise ConfigError(
+                "csac(cache_features='on'): the images are augmented, so their features change"
+                " with every step; choose 'auto' or 'off'"
+            )
+        return self.cache == "on" or (self.cache == "auto" and not job.augment and size <= BUDGET)
+
+    def rows(self, local: nn.Module, teacher: Weights, taps: tuple[str, ...], job: Job) -> Rows:
+        def compute() -> Rows:
+            return Rows(tap_features(local, job.train.x, job.prepare, taps))
+
+        if not self.fixed:
+            return compute()
+        key = (digest(teacher.vector), teacher.layout, taps, type(local))
+        return Rows(FEATURES.get(job.train, key, compute))
+
+    def spread(
+        self,
+        term: CrossLayerAlignment,
+        vector: Tensor,
+        fused: nn.Module,
+        local: nn.Module,
+        job: Job,
+    ) -> dict[str, float]:
+        """The variance of both sides' projected features on a few examples, after the visit."""
+        x = job.train.x[:SAMPLE]
+        ours = tap_features(fused, x, job.prepare, term.taps)
+        theirs = {k: v[:SAMPLE] for k, v in term.columns.items()}
+        theirs = theirs or tap_features(local, x, job.prepare, term.taps)
+        return variances(*projected(term.project, vector, ours, theirs, term.taps))

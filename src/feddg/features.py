@@ -1,0 +1,72 @@
+"""Features of a fixed model on fixed examples: computed once, kept while they may be of use."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+
+from feddg.data.domain import Examples
+from feddg.errors import unknown
+from feddg.local import prepared
+from feddg.training import forward
+from feddg.trees import Tensors
+
+
+@torch.no_grad()
+def tap_features(
+    module: nn.Module, x: Tensor, prepare: tuple[Any, ...], taps: Sequence[str], batch: int = 256
+) -> Tensors:
+    """What the taps show for all examples: eval mode, unaugmented."""
+    parts = [forward(module, {}, prepared(b, prepare), taps)[1] for b in x.split(batch)]
+    return {tap: torch.cat([p[tap] for p in parts]) for tap in taps}
+
+
+def known_taps(module: nn.Module, taps: Sequence[str]) -> None:
+    """A clear error for a layer that the network does not have."""
+    names = {name for name, _ in module.named_modules() if name}
+    for tap in taps:
+        if tap.partition(":")[0] not in names:
+            raise unknown(f"layer of {type(module).__name__}", tap, names)
+
+
+def weight_of(features: Tensors) -> int:
+    return sum(v.numel() * v.element_size() for v in features.values())
+
+
+def digest(vector: Tensor) -> str:
+    """Of the very bytes."""
+    return blake2b(vector.detach().cpu().contiguous().numpy().tobytes(), digest_size=16).hexdigest()
+
+
+@dataclass(eq=False)
+class Remembered:
+    """A bounded, process-local store of what can be computed anew at any time.
+
+    Features are kept by the examples (the object itself, as long as it lives) and a key; the
+    least recently used go first.
+    """
+
+    limit: int = 1 << 30  # bytes
+    kept: OrderedDict[tuple[int, Hashable], tuple[ref[Examples], Tensors]] = field(
+        default_factory=OrderedDict
+    )
+
+    def get(self, data: Examples, key: Hashable, compute: Callable[[], Tensors]) -> Tensors:
+        owner, found = self.kept.pop((id(data), key), (None, {}))
+        if owner is None or owner() is not data:
+            found = compute()
+        self.kept[id(data), key] = (ref(data), found)
+        self._trim()
+        return found
+
+    def _trim(self) -> None:
+        for at in [k for k, (owner, _) in self.kept.items() if owner() is None]:
+            del self.kept[at]
+        total = sum(weight_of(v) for _, v in self.kept.values())
+        while total > self.limit:
+            total -= weight_of(self.kept.popitem(last=False)[1][1])

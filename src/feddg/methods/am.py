@@ -1,0 +1,60 @@
+"""AM, amplitude mix: a site's images swap amplitude spectra among themselves and keep their phase.
+
+The augmentation of FACT (Xu et al., CVPR 2021) within one site, as FedDG-GA (Zhang et al.,
+CVPR 2023) runs it as a baseline.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from feddg.local import Job
+from feddg.method import Method, Visit, Wrapper
+from feddg.methods.fedavg import FedAvg
+from feddg.packets import Inbox
+from feddg.spectra import mixed, need_images
+from feddg.trees import Tensors, Tree, part
+
+
+@part()
+class AmplitudeMix:
+    """Other images' amplitudes, for the whole batch with probability p or not at all.
+
+    Image i gets (1 - l) |F x_i| + l |F x_j| for a shuffled j and its own l ~ U(0, strength).
+    """
+
+    p: float
+    strength: float
+    at: str = ""
+
+    def draw(self, rng: Generator, n: int) -> Tensors:
+        return {
+            "on": torch.rand((), generator=rng) < self.p,
+            "other": torch.randperm(n, generator=rng),
+            "share": self.strength * torch.rand(n, 1, 1, 1, generator=rng),
+        }
+
+    def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        return torch.where(draw["on"], mixed(value, value[draw["other"]], draw["share"]), value)
+
+
+@dataclass(frozen=True)
+class AM(Wrapper):
+    """Full-spectrum amplitude mix with a shuffled copy of the same batch.
+
+    Sends: nothing besides the model; all images stay in their site. Keeps: nothing.
+
+    After the data's own transforms (normalised images), as the public code of FedDG-GA has it.
+    `strength` is FACT's upper bound of the share, 1 in both papers' main results. FACT's
+    teacher and its co-consistency loss are another method's.
+    """
+
+    inner: Method = FedAvg()
+    p: float = 0.5
+    strength: float = 1.0
+
+    def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
+        need_images(job, "am")
+        mix = AmplitudeMix(self.p, self.strength)
+        return (yield from self.inner.local_update(inbox, job.adding(mix), memory))

@@ -1,0 +1,121 @@
+"""CSAC (Yuan et al., TKDE): fuse layer by layer, calibrate against the site's own first model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from feddg.alignment import Matching, Pairs
+from feddg.calibration import Calibration, acquisition
+from feddg.errors import ConfigError, check_choices
+from feddg.local import Job, TaskLoss
+from feddg.merges_layerwise import ByLayerDivergence, Distance, Per, Strategy
+from feddg.method import Method, Reveals, Visit, Work, Wrapper
+from feddg.methods.fedavg import FedAvg
+from feddg.models import anatomy
+from feddg.packets import Inbox, Reply, State
+from feddg.trees import Tree
+from feddg.weights import Weights
+
+
+@dataclass(frozen=True)
+class CSAC(Wrapper):
+    """Collaborative semantic aggregation and calibration.
+
+    A site's first visit, whatever the round, is semantic acquisition (Eq. 2): the recipe's first
+    round with label smoothing. What comes of it stays at the site, frozen, as L^h. Every merge
+    weighs each layer by its divergence (Eq. 3-4). Every later visit calibrates a copy of the fused
+    model: lambda L_AL + L_AR (Eq. 5-11; `lam` is lambda). So T collaboration rounds are a run of
+    T + 1. Sends: the model, two variances. Keeps: L^h and Proj.
+
+    alignment  cross; same: l = m only; logits: only these, as the public code does; none
+    proj       trained along and kept; frozen; renewed: trained, new in every visit
+    layers     names of submodules; default: the network's own taps
+    channels, size  what Proj maps to; 0: the size of the last adopted layer
+    """
+
+    inner: Method = FedAvg()
+    lam: float = 0.6
+    label_smoothing: float = 0.1
+    strategy: Strategy = "divergence"
+    distance: Distance = "l2"
+    per: Per = "layer"
+    alignment: Pairs = "cross"
+    position: bool = True
+    channel: bool = True
+    cross_entropy: bool = True
+    discrepancy: Literal["mmd", "mse"] = "mmd"
+    estimator: Literal["biased", "off-diagonal"] = "biased"
+    proj: Literal["trained", "frozen", "renewed"] = "trained"
+    channels: int = 0
+    size: int = 0
+    teacher: Literal["first", "latest"] = "first"
+    layers: tuple[str, ...] = ()
+    cache_features: Literal["auto", "on", "off"] = "auto"
+
+    claims: ClassVar[frozenset[str]] = frozenset({"merge"})
+    own: ClassVar[Reveals] = Reveals({"csac": "the variance of the projected features, both sides"})
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "official": {
+            "alignment": "logits", "label_smoothing": 0.0, "estimator": "off-diagonal",
+            "proj": "renewed", "channels": 32, "size": 7, "per": "tensor",
+        }
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_choices("csac", self)
+        if self.alignment == "none" and not self.cross_entropy:
+            raise ConfigError("csac without alignment and without cross_entropy has no loss left")
+        super().__post_init__()
+
+    @property
+    def leaf(self) -> FedAvg:
+        merge = ByLayerDivergence(self.strategy, self.distance, self.per)
+        return FedAvg(merge=merge, weights="uniform")
+
+    @property
+    def reveals(self) -> Reveals:
+        return self.inner.reveals if self.alignment == "none" else super().reveals
+
+    def taps(self, job: Job) -> tuple[str, ...]:
+        """R of Eq. 6."""
+        known = anatomy(job.model)
+        found = (known.head,) if self.alignment == "logits" else self.layers or known.taps
+        if not found:
+            raise ConfigError(f"csac: {type(job.model).__name__} has no taps; name its `layers`")
+        return found
+
+    def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
+        own = memory.get("csac", {})
+        if "teacher" not in own:
+            job = acquisition(job, self.label_smoothing)
+            reply, memory = yield from self.inner.local_update(inbox, job, memory)
+        else:
+            if not self.cross_entropy:
+                job = replace(job, parts=tuple(p for p in job.parts if not isinstance(p, TaskLoss)))
+            teacher = Weights(own["teacher"], inbox.model.layout)
+            reply, memory = yield from self.calibrate(inbox, job, memory, teacher)
+        if "teacher" not in own or self.teacher == "latest":
+            own = {"teacher": reply.model.vector}
+        return reply, {**memory, "csac": own}
+
+    def calibrate(self, inbox: Inbox, job: Job, memory: Tree, teacher: Weights) -> Visit:
+        """Eq. 11 from the fused model on."""
+        if self.alignment == "none":
+            return (yield from self.inner.local_update(inbox, job, memory))
+        how = Matching(
+            self.lam, self.alignment, self.position, self.channel, self.discrepancy, self.estimator
+        )
+        fixed = self.teacher == "first"
+        visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, fixed)
+        local = self.inner.predictor(Reply(site=job.name, model=teacher), job.model)
+        learned = memory.get("learned", {}).get("csac")
+        term = visit.term(local, teacher, self.taps(job), job, learned)
+        reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
+        fused = self.inner.predictor(reply, job.model)
+        learned = memory.get("learned", {}).get("csac", term.projection)
+        return reply.noting("csac", visit.spread(term, learned, fused, local, job)), memory
+
+    def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
+        state = yield from self.inner.aggregate(state, replies, job)
+        spread = {r.site: dict(r.notes["csac"]) for r in replies if "csac" in r.notes}
+        return state.tracing("csac", {"variance": spread}) if spread else state

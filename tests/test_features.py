@@ -1,0 +1,64 @@
+import gc
+
+import pytest
+import torch
+
+from feddg.data.domain import Examples
+from feddg.errors import ConfigError
+from feddg.features import Remembered, digest, known_taps, tap_features, weight_of
+from tests import toy
+
+
+def examples(n=5):
+    return Examples(torch.randn(n, 1, 12, 12), torch.zeros(n, dtype=torch.long))
+
+
+def test_features_are_those_of_eval_mode_in_any_batches():
+    net, x = toy.Net().train(), examples().x
+    found = tap_features(net, x, (), ("early", "head:in"), batch=2)
+    assert net.training
+    net.eval()
+    with torch.no_grad():
+        early = net.early(x)
+        torch.testing.assert_close(found["early"], early)
+        torch.testing.assert_close(found["head:in"], net.dense(net.late(early)))
+
+
+def test_a_layer_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match="unknown layer of Net 'erly'; did you mean 'early'"):
+        known_taps(toy.Net(), ["erly"])
+
+
+def test_computed_once_for_the_same_examples_and_key():
+    store, data, calls = Remembered(), examples(), []
+
+    def compute():
+        calls.append(1)
+        return {"t": torch.zeros(4)}
+
+    for _ in range(3):
+        store.get(data, "a", compute)
+    store.get(data, "b", compute)
+    store.get(examples(), "a", compute)
+    assert len(calls) == 3
+
+
+def test_bounded_and_forgetful_of_dead_examples():
+    store, data = Remembered(limit=100), examples()
+    for key in "abc":
+        store.get(data, key, lambda: {"t": torch.zeros(10)})  # 40 bytes each
+    assert [k for _, k in store.kept] == ["b", "c"]
+    store.get(data, "b", dict)
+    store.get(data, "d", lambda: {"t": torch.zeros(10)})
+    assert [k for _, k in store.kept] == ["b", "d"]
+    del data
+    gc.collect()
+    other = examples()
+    store.get(other, "e", lambda: {"t": torch.zeros(10)})
+    assert [k for _, k in store.kept] == ["e"]
+
+
+def test_sizes_and_digests():
+    assert weight_of({"a": torch.zeros(3), "b": torch.zeros(2).double()}) == 28
+    a = torch.tensor([1.0, 2.0])
+    assert digest(a) == digest(a.clone()) != digest(a + 1e-6)
