@@ -5,7 +5,7 @@ from torch import Generator, nn
 
 from feddg.errors import ConfigError
 from feddg.merges import Gathered, WeightedMean
-from feddg.merges_layerwise import ByLayerDivergence, distances, weights
+from feddg.merges_layerwise import ByLayerDivergence, Distance, distances, weights
 from feddg.packets import Reply
 from feddg.weights import Weights
 from tests import toy
@@ -156,7 +156,7 @@ def test_weights_are_exact_however_close_the_models_are(deviation):
     exact = rows.numpy().astype(np.longdouble)
     mean = exact.mean(0)
     unit = mean / np.sqrt((mean**2).sum())
-    wanted = {
+    wanted: dict[Distance, np.ndarray] = {
         "l2": np.sqrt(((exact - mean) ** 2).sum(1)),
         "l1": np.abs(exact - mean).sum(1),
         "cosine": 1 - (exact @ unit) / np.sqrt((exact**2).sum(1)),
@@ -169,7 +169,8 @@ def test_weights_are_exact_however_close_the_models_are(deviation):
 
 def test_blocks_change_nothing(monkeypatch):
     rows = list(torch.randn(3, 1000))
-    for kind in ("l2", "l1", "cosine"):
+    kinds: list[Distance] = ["l2", "l1", "cosine"]
+    for kind in kinds:
         whole = distances(rows, kind)
         monkeypatch.setattr("feddg.merges_layerwise.BLOCK", 64)
         torch.testing.assert_close(distances(rows, kind), whole)
@@ -184,4 +185,4 @@ def test_what_the_server_must_see():
 
 def test_a_misspelt_strategy_is_named():
     with pytest.raises(ConfigError, match="did you mean 'divergence'"):
-        ByLayerDivergence("divergance")
+        ByLayerDivergence("divergance")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ The equations normalise alpha over m: each fused layer chooses among the local l
 prose tells it the other way round; v1's prose and both versions' equations agree with this.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod, sqrt
@@ -107,19 +107,32 @@ class Projections:
             start[at] /= sqrt(prod(shapes[f"{layer}.weight"][1:]))
         return start
 
-    def __call__(self, side: str, convolutions: Tensors, features: Mapping[str, Tensor]) -> Tensor:
+    def __call__(
+        self, side: str, convolutions: Tensors, features: Mapping[str, Tensor], cut: bool = False
+    ) -> Tensor:
         """layers x B x d x c, with d = g w pixels: channels last, as torch is fastest on CPU."""
         found = []
         for tap, size in zip(self.taps, self.sizes, strict=True):
-            x = as_map(features[tap])
+            x = features[tap] if cut else as_map(features[tap])
             weight, bias = (convolutions[f"{side}:{tap}.{k}"] for k in ("weight", "bias"))
             kernel, stride = self.window(size)
-            if kernel == [1, 1]:
-                y = F.linear(x.permute(0, 2, 3, 1), weight.flatten(1), bias)
+            if kernel == stride and (cut or kernel == [1, 1]):
+                patches = x if cut else x.permute(0, 2, 3, 1).flatten(1, 2)
+                found.append(F.linear(patches, weight.permute(0, 2, 3, 1).flatten(1), bias))
             else:
-                y = F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1)
-            found.append(y.flatten(1, 2))
+                found.append(F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1).flatten(1, 2))
         return torch.stack(found)
+
+    def cut(self, features: Mapping[str, Tensor]) -> Tensors:
+        """Features to be kept: in patches, B x d x (kernel c), which Proj then maps linearly."""
+        kept = {}
+        for tap, size in zip(self.taps, self.sizes, strict=True):
+            x, (kernel, stride) = as_map(features[tap]), self.window(size)
+            if kernel == stride:
+                x = x.unflatten(3, (-1, kernel[1])).unflatten(2, (-1, kernel[0]))
+                x = x.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
+            kept[tap] = x.contiguous()
+        return kept
 
 
 @dataclass(frozen=True)
@@ -212,12 +225,24 @@ class CrossLayerAlignment:
         return self.projection
 
     def loss(self, fwd: Forward) -> Tensor:
-        if self.columns and fwd.plain:
+        kept = bool(self.columns) and fwd.plain
+        if kept:
             local = fwd.columns
         else:
             local = forward(fwd.module, self.layout.views(self.teacher), fwd.x, self.taps)[1]
-        a, b = projected(self.project, self.vector(fwd), fwd.taps, local, self.taps)
-        return self.how(a, b)
+        return self.how(*self.projected(self.vector(fwd), fwd.taps, local, kept))
+
+    def projected(
+        self, vector: Tensor, fused: Tensors, local: Tensors, kept: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Both sides of Eq. 5, layers x B x d x c; `kept` says that local comes from `columns`."""
+        if self.project is None:
+            a, b = (
+                torch.stack([as_map(f[t]).flatten(2).mT for t in self.taps]) for f in (fused, local)
+            )
+            return a, b
+        own = self.project.layout.views(vector)
+        return self.project("fused", own, fused), self.project("local", own, local, kept)
 
 
 @part("teacher", "projection")
@@ -233,17 +258,6 @@ class TrainedAlignment(CrossLayerAlignment):
     def vector(self, fwd: Forward) -> Tensor:
         own: Tensor = fwd.theta[self.key]
         return own
-
-
-def projected(
-    project: Projections | None, vector: Tensor, fused: Tensors, local: Tensors, taps: Sequence[str]
-) -> tuple[Tensor, Tensor]:
-    """Both sides of Eq. 5, layers x B x d x c."""
-    if project is None:
-        a, b = (torch.stack([as_map(f[t]).flatten(2).mT for t in taps]) for f in (fused, local))
-        return a, b
-    convolutions = project.layout.views(vector)
-    return project("fused", convolutions, fused), project("local", convolutions, local)
 
 
 def variances(a: Tensor, b: Tensor) -> dict[str, float]:

@@ -16,7 +16,7 @@ from feddg.benchmark.selection import Record, rule
 from feddg.catalogue import compose, spelled
 from feddg.data.domain import Collection, Federation, federation
 from feddg.deploy import save_model
-from feddg.engines import one_thread
+from feddg.engines import check_workers, one_thread
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError, DataError, unknown
 from feddg.method import Method
@@ -92,6 +92,7 @@ def train(
     """
     if rounds < 1:
         raise ConfigError(f"rounds must be at least 1, not {rounds}")
+    check_workers(workers)
     chosen = compose(method) if isinstance(method, str) else method
     splits = None
     if isinstance(data, Collection):

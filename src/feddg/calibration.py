@@ -13,7 +13,6 @@ from feddg.alignment import (
     Projections,
     Rows,
     TrainedAlignment,
-    projected,
     variances,
 )
 from feddg.errors import ConfigError
@@ -69,10 +68,11 @@ class Calibration:
                 projection = project.init(job.rng("projection") if self.proj == "renewed" else once)
         kind = CrossLayerAlignment if self.proj == "frozen" or not project else TrainedAlignment
         size = weight_of(seen) * len(job.train)
-        rows = self.rows(local, teacher, tuple(taps), job) if self.caches(job, size) else Rows()
-        return kind(
-            teacher.vector, projection, project, teacher.layout, tuple(taps), self.how, rows
-        )
+        rows = Rows()
+        if self.caches(job, size):
+            rows = self.rows(local, teacher, tuple(taps), project, job)
+        vector = projection.to(teacher.vector)
+        return kind(teacher.vector, vector, project, teacher.layout, tuple(taps), self.how, rows)
 
     def caches(self, job: Job, size: int) -> bool:
         """Features can be kept where the inputs stay the same, and should where they are few."""
@@ -83,13 +83,21 @@ class Calibration:
             )
         return self.cache == "on" or (self.cache == "auto" and not job.augment and size <= BUDGET)
 
-    def rows(self, local: nn.Module, teacher: Weights, taps: tuple[str, ...], job: Job) -> Rows:
+    def rows(
+        self,
+        local: nn.Module,
+        teacher: Weights,
+        taps: tuple[str, ...],
+        project: Projections | None,
+        job: Job,
+    ) -> Rows:
         def compute() -> Rows:
-            return Rows(tap_features(local, job.train.x, job.prepare, taps))
+            found = tap_features(local, job.train.x, job.prepare, taps)
+            return Rows(project.cut(found) if project else found)
 
         if not self.fixed:
             return compute()
-        key = (digest(teacher.vector), teacher.layout, taps, type(local))
+        key = (digest(teacher.vector), teacher.layout, taps, project, type(local))
         return Rows(FEATURES.get(job.train, key, compute))
 
     def spread(
@@ -104,5 +112,6 @@ class Calibration:
         x = job.train.x[:SAMPLE]
         ours = tap_features(fused, x, job.prepare, term.taps)
         theirs = {k: v[:SAMPLE] for k, v in term.columns.items()}
+        kept = bool(theirs)
         theirs = theirs or tap_features(local, x, job.prepare, term.taps)
-        return variances(*projected(term.project, vector, ours, theirs, term.taps))
+        return variances(*term.projected(vector, ours, theirs, kept))

@@ -22,7 +22,7 @@ Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it m
 # kernels like, skip what symmetry gives for nothing.
 BLOCK = 4096  # columns of one product
 BATCH = 64  # products of one call
-PANEL = 32  # rows
+PANEL = 52  # rows
 
 RECORDED = 64  # sites up to which the record names every pair
 

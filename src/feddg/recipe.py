@@ -48,9 +48,7 @@ class Recipe:
             if not 0 < getattr(self, name) < inf:
                 raise ConfigError(f"recipe: {name} must be positive, not {getattr(self, name)}")
         if not all(0 <= at <= 1 for at in self.decay_at):
-            raise ConfigError(
-                f"recipe: decay_at are shares of the run, 0 to 1, not {self.decay_at}"
-            )
+            raise ConfigError(f"recipe: decay_at holds shares of the run, not {self.decay_at}")
         if self.nesterov and not self.momentum:
             raise ConfigError("recipe: nesterov needs a momentum above 0")
 

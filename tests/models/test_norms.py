@@ -188,14 +188,15 @@ def test_runs_under_functional_call_and_vmap_and_leaves_the_module_alone(cls):
             zero = {k: x.new_zeros((), dtype=torch.long) for k in count}
             return (functional_call(layer, {**p, **own, **zero}, (x,)) * x.cos()).sum(), own
 
-        slope, own = grad(loss, has_aux=True)(parameters)
+        slope: Any = grad(loss, has_aux=True)
+        slope, own = slope(parameters)
         return slope, own
 
     two = [{k: v.detach() * s for k, v in learned.items()} for s in (1.0, 1.5)]
     held = [{k: v * s for k, v in kept.items()} for s in (1.0, 1.5)]
     xs = torch.stack([images(), images()])
     stacked = [{k: torch.stack([a[k], b[k]]) for k in a} for a, b in (two, held)]
-    together = torch.vmap(run)(*stacked, xs)
+    together = torch.vmap(run)(stacked[0], stacked[1], xs)
     for i in range(2):
         alone = run(two[i], held[i], xs[i])
         for one, both in zip(alone, together, strict=True):

@@ -17,10 +17,11 @@ from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
 from feddg.checkpoint import Checkpoint
 from feddg.deploy import Architecture, save_model
-from feddg.engines import one_thread, open_engine
+from feddg.engines import check_workers, one_thread, open_engine
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Question, Round, Run, first_state, rounds
 from feddg.errors import ConfigError
+from feddg.interrupts import deferred
 from feddg.packets import Packet, State
 from feddg.tasks import Task
 from feddg.trees import Tree
@@ -130,11 +131,12 @@ class Conducted:
 
 def conduct(
     experiments: Sequence[Experiment], root: Path, workers: int | None = None
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Run what is not finished yet under `root`; yields after every round of each.
 
     Everything is read and checked before the first folder is made.
     """
+    check_workers(workers)
     todo = [(e, root / e.key) for e in experiments]
     todo = [(e, path) for e, path in todo if not finished(path)]
     with ExitStack() as stack, one_thread():
@@ -179,7 +181,8 @@ def noted(
     events = []
     for (run, k), scores in zip(done, engine.score(asked), strict=True):
         c = by_run[id(run)]
-        record = c.note(recorded(run, k, scores), k, engine.memories(run))
+        with deferred():
+            record = c.note(recorded(run, k, scores), k, engine.memories(run))
         key = c.folder.path.name if c.folder else c.label
         events.append(Event(key, c.label, record, c.task.metric))
     yield from events

@@ -53,5 +53,6 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """`--model my_package:Net` is looked for in the current folder, too."""
-    sys.path.append("")
+    if "" not in sys.path:
+        sys.path.append("")
     app(prog_name="feddg")

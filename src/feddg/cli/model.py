@@ -37,9 +37,6 @@ def predict(
 
     deployed, inputs = opened(model, data, data_option)
     found = deploy.predict(deployed, inputs, domain or ())
-    if out is not None and not json:
-        found.write_csv(out)
-        return
     text = encoder.dumps(found.to_dict(), allow_nan=False) + "\n" if json else found.to_csv()
     if out is None:
         print(text, end="")

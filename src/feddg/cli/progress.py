@@ -26,7 +26,7 @@ class Tally:
     experiments: Mapping[str, Experiment]
     done: dict[str, int] = field(default_factory=dict)  # rounds of each, old ones too
     fresh: float = 0.0  # work done by us
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
 
     @staticmethod
     def of(experiments: Mapping[str, Experiment], root: Path) -> "Tally":

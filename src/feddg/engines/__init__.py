@@ -16,8 +16,7 @@ def open_engine(runs: Sequence[Run], workers: int | None = None) -> Iterator[InP
     """Worker processes where there is more than one site and core, else this process."""
     from feddg.engines.workers import Workers
 
-    if workers is not None and workers < 1:
-        raise ConfigError(f"--workers must be at least 1, not {workers}")
+    check_workers(workers)
     count = min(workers or cores(), sum(len(r.sites) for r in runs))
     with one_thread():
         if count == 1:
@@ -25,6 +24,11 @@ def open_engine(runs: Sequence[Run], workers: int | None = None) -> Iterator[InP
         else:
             with Workers(runs=runs, count=count) as engine:
                 yield engine
+
+
+def check_workers(workers: int | None) -> None:
+    if workers is not None and workers < 1:
+        raise ConfigError(f"--workers must be at least 1, not {workers}")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from feddg import wire
 from feddg.engines.inprocess import InProcess, explained, scored
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.errors import FeddgError, SiteFailure
+from feddg.interrupts import deferred
 from feddg.packets import Inbox, Reply, State
 from feddg.tasks import Scores
 
@@ -176,13 +177,9 @@ def quietly() -> Iterator[None]:
     It warns where other threads run (a notebook's, say), for a lock that one of them holds stays
     locked in the child. A worker takes no lock that they could hold: it computes and uses its pipe.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with deferred(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+        yield
 
 
 def send(pipe: Connection, what: str, head: dict[str, Any], packets: Sequence[bytes]) -> None:

@@ -81,11 +81,12 @@ class Scaffold(Wrapper):
 def slope(inbox: Inbox, job: Job) -> Work[Tensor]:
     """The mean gradient over one pass at the model that was sent.
 
-    The rate is too small to move a weight and the momentum is 1, so velocity adds gradients up.
+    The rate is too small to move a weight and the momentum is 1 (which a recipe refuses) but for
+    rounding, so that the velocity adds the gradients up.
     """
-    still: dict[str, Any] = {"optimizer": "sgd", "lr": 1e-30, "momentum": 1.0, "nesterov": False}
+    still: dict[str, Any] = {"lr": 1e-30, "momentum": 1 - 1e-12, "nesterov": False}
     once: dict[str, Any] = {"epochs": 1, "steps": None, "first_epochs": None, "first_steps": None}
-    recipe = replace(job.recipe, **still, **once)
+    recipe = replace(job.recipe, optimizer="sgd", **still, **once)
     trained = yield replace(job, recipe=recipe).training(inbox.model)
     total: Tensor = trained.optimizer["velocity"]["model"]
     return total / trained.steps

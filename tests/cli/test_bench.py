@@ -1,0 +1,69 @@
+"""`feddg bench` on data of one's own."""
+
+import json
+
+import pytest
+
+from tests.cli.command import feddg, images, sites
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return sites(tmp_path_factory.mktemp("data") / "clinics")
+
+
+def argv(data, root, *more):
+    return (
+        "bench", data, "--methods", "fedavg,fedprox(mu=0.1)", "--seeds", 2, "--rounds", 2,
+        "--workers", 1, "--out", root, *more,
+    )  # fmt: skip
+
+
+def test_a_table_of_methods_by_domain(capsys, data, tmp_path):
+    said = feddg(capsys, *argv(data, tmp_path))
+    assert said.code == 0, said.err
+    title, *_ = said.out.splitlines()
+    assert "accuracy (%) on the domain left out" in title
+    assert "selection: last" in title
+    assert "2 seeds" in title
+    assert "rounds=2" in title
+    assert all(w in said.out for w in ("fedavg", "fedprox(mu=0.1)", "average", " ± "))
+    assert len(list(tmp_path.iterdir())) == 2 * 3 * 2
+
+
+def test_again_without_training(capsys, data, tmp_path, monkeypatch):
+    first = feddg(capsys, *argv(data, tmp_path))
+    monkeypatch.setattr("feddg.benchmark.driver.open_engine", None)
+    second = feddg(capsys, *argv(data, tmp_path))
+    assert second.out == first.out
+    assert second.err == ""
+
+
+def test_json_and_markdown(capsys, data, tmp_path):
+    found = json.loads(feddg(capsys, *argv(data, tmp_path, "--json")).out)
+    assert found["columns"] == ["a", "b", "c"]
+    assert [r["name"] for r in found["rows"]] == ["fedavg", "fedprox(mu=0.1)"]
+    assert found["rows"][0]["numbers"][0]["n"] == 2
+    assert "| fedavg |" in feddg(capsys, *argv(data, tmp_path, "--markdown")).out
+
+
+def test_a_narrow_terminal_cuts_no_number(capsys, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    said = feddg(capsys, *argv(data, tmp_path))
+    assert "…" not in said.out
+    assert "fedprox(mu=0.1)" in said.out
+
+
+def test_images(capsys, tmp_path):
+    root = images(tmp_path / "pictures")
+    options = ("--data-option", "size=16", "--data-option", "channels=1")
+    said = feddg(capsys, *argv(root, tmp_path / "runs", *options, "--targets", "night"))
+    assert said.code == 0, said.err
+    assert "size=16" in said.out.splitlines()[0]
+
+
+def test_brackets_in_a_name_are_text(capsys, tmp_path):
+    root = sites(tmp_path / "data", ("a[bold]", "b", "c"))
+    said = feddg(capsys, *argv(root, tmp_path / "runs"))
+    assert said.code == 0, said.err
+    assert "a[bold]" in said.out
