@@ -27,12 +27,12 @@ def test_every_domain_is_held_out_by_every_seed():
 def test_references_stand_first_and_a_hospital_is_not_judged_on_itself():
     rows = [row for row, _ in HEART.rows()]
     assert rows == [
-        "cleveland alone", "hungarian alone", "switzerland alone", "va alone", "all pooled",
+        "cleveland alone", "hungarian alone", "switzerland alone", "va alone", "deepall (shares data)",
         "fedavg", "fedprox",
     ]  # fmt: skip
     alone = [(row, t) for row, t, _ in HEART.experiments() if row == "va alone"]
     assert {t for _, t in alone} == {"cleveland", "hungarian", "switzerland"}
-    pooled = [one for row, _, one in HEART.experiments() if row == "all pooled"]
+    pooled = [one for row, _, one in HEART.experiments() if row == "deepall (shares data)"]
     assert all(one.pooled for one in pooled)
 
 

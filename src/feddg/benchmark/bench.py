@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from feddg.benchmark import bounds
+from feddg.benchmark.bounds import BOUNDS
 from feddg.benchmark.driver import Event, conduct
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.protocols import PAPER, Protocol, experiment, protocol
@@ -41,7 +43,8 @@ class Bench:
         if self.seeds < 1:
             raise ConfigError(f"--seeds must be at least 1, not {self.seeds}")
         for method in self.methods:
-            compose(method)
+            if method not in BOUNDS:
+                compose(method)
         rule(self.rule)
 
     @property
@@ -70,12 +73,9 @@ class Bench:
 
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Row names and what they change: the references first, then the methods."""
-        methods: list[tuple[str, dict[str, Any]]] = [(m, {"method": m}) for m in self.methods]
-        if not self.protocol.references:
-            return methods
+        asked = dict.fromkeys((*self.protocol.references, *self.methods))
         names = self.collection.names
-        alone = [(f"{n} alone", {"method": "fedavg", "sources": (n,)}) for n in names]
-        return [*alone, ("all pooled", {"method": "fedavg", "pooled": True}), *methods]
+        return [row for name in asked for row in bounds.rows(name, names)]
 
     def experiments(self) -> list[tuple[str, str, Experiment]]:
         """(row, target, experiment) of every cell and seed."""
@@ -120,7 +120,7 @@ def table(bench: Bench, root: Path) -> Table:
     published = bench.protocol.published if compares(bench) else None
     domains = bench.domains()
     rows = [
-        cells(row, found[row], domains, published, listed(row) if row in bench.methods else None)
+        cells(row, found[row], domains, published, listed(row))
         for row in found
     ]
     return Table(
@@ -136,7 +136,9 @@ def compares(bench: Bench) -> bool:
 
 
 def listed(spec: str) -> str | None:
-    """The name under which a paper lists a method; None where its parameters are others."""
+    """The name under which a paper lists a row; None where its parameters are others."""
+    if " " in spec:
+        return "deepall" if spec.startswith("deepall ") else None
     name = spec.partition("(")[0].partition(":")[0].strip().lower()
     return name if "+" not in name and compose(spec) == compose(name) else None
 

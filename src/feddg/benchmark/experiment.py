@@ -32,6 +32,7 @@ class Experiment:
     sources: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
     pooled: bool = False  # all sources as one site: a bound that shares data
+    oracle: bool = False  # train on most of the target, judge on its rest: a bound
     rounds: int = 10
     seed: int = 0
     share: float = 0.2  # of each site's data, held out for validation
@@ -84,8 +85,8 @@ class Experiment:
     def label(self) -> str:
         """For progress: what is trained, and on whom it is judged."""
         what = self.method
-        if self.pooled:
-            what += " (pooled)"
+        if self.pooled or self.oracle:
+            what += " (pooled)" if self.pooled else " (oracle)"
         elif self.sources:
             what += f" ({'+'.join(self.sources)})"
         return f"{what}→{'+'.join(self.targets) or 'all sites'}"
@@ -95,7 +96,7 @@ class Experiment:
         return Roles(
             data=self.data, options=tuple(sorted(self.data_options.items())),
             targets=self.targets, sources=self.sources, validation=self.validation,
-            pooled=self.pooled, share=self.share, seed=self.seed,
+            pooled=self.pooled, oracle=self.oracle, share=self.share, seed=self.seed,
             allow_missing_classes=self.allow_missing_classes,
         )  # fmt: skip
 

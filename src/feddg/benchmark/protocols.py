@@ -32,7 +32,7 @@ class Protocol:
     share: float = 0.2
     selection: str = "last"
     published: tuple[str, str] | None = None  # paper and item with this protocol: published.csv
-    references: bool = False  # each source alone and all pooled stand beside the methods
+    references: tuple[str, ...] = ()  # bounds that always stand beside the methods
     notes: tuple[str, ...] = ()
 
 
@@ -49,22 +49,23 @@ ROTATED_MNIST = Protocol(
             line="5 epochs, then 10 rounds of 2",
         ),
         "demo": Schedule(
-            rounds=4, changes={"first_epochs": 3, "epochs": 1, "lr": 0.03},
-            line="3 epochs, then 3 rounds of 1, at three times the rate",
+            rounds=6, changes={"first_epochs": 5, "epochs": 2, "lr": 0.03},
+            line="5 epochs, then 5 rounds of 2, at three times the rate",
         ),
     },
     share=0.0,
     published=("csac", "table3"),
 )  # fmt: skip
 
+# Chosen among 9 settings by the loss on the sources' validation data, three seeds, four targets.
 HEART_DISEASE = Protocol(
     model="mlp",
-    recipe=Recipe(lr=0.05, momentum=0.9, weight_decay=1e-3, batch_size=16, epochs=2),
+    recipe=Recipe(lr=0.01, momentum=0.9, weight_decay=0.01, batch_size=16, epochs=2),
     schedules={
         PAPER: Schedule(rounds=15, line="15 rounds of 2 epochs"),
         "demo": Schedule(rounds=5, line="5 rounds of 2 epochs"),
     },
-    references=True,
+    references=("source-only", "deepall"),
     notes=(
         "Switzerland has 8 healthy patients of 123: its balanced accuracy moves by 6 points with"
         " each of them.",

@@ -13,6 +13,7 @@ from feddg.errors import DataError, unknown
 from feddg.tasks import Classification
 
 Options = tuple[tuple[str, str], ...]
+JUDGED = 0.2  # of the target, where the oracle trains on the rest
 Splits = dict[str, dict[str, Any]]  # site -> how many examples, and the rows held out
 
 
@@ -26,6 +27,7 @@ class Roles:
     sources: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
     pooled: bool = False
+    oracle: bool = False
     share: float = 0.0
     seed: int = 0
     allow_missing_classes: bool = False
@@ -77,6 +79,8 @@ def sources(roles: Roles) -> tuple[str, ...]:
 @lru_cache(maxsize=8)
 def federated(roles: Roles) -> tuple[Federation, Splits]:
     """The federation, whose tensors all methods of a bench share, and who held out which rows."""
+    if roles.oracle:
+        return on_target(roles)
     names = sources(roles)
     data = collection(roles)
     if not roles.allow_missing_classes:
@@ -88,6 +92,16 @@ def federated(roles: Roles) -> tuple[Federation, Splits]:
     )
     fed = replace(fed, sites=(pool(fed.sites),)) if roles.pooled else fed
     return fed, {name: rows_of(domain) for name, domain in split.items()}
+
+
+def on_target(roles: Roles) -> tuple[Federation, Splits]:
+    """The targets' own sites: 80% of each trains, the rest is what it is judged on."""
+    data = collection(replace(roles, oracle=False, targets=(), sources=roles.targets))
+    split = [data[name].split(JUDGED, roles.seed) for name in roles.targets]
+    judged = [replace(d, splits={"test": d.splits["val"]}) for d in split]
+    sites = [replace(Site.of(d), val=None) for d in split]
+    fed = Federation(tuple(sites), tuple(judged), data)
+    return fed, {d.name: rows_of(d) for d in split}
 
 
 def complete(data: Collection, domain: Domain) -> None:

@@ -12,12 +12,17 @@ def methods(
     json: o.Json = False,
 ) -> None:
     """List all methods by family, or describe one."""
+    from feddg.benchmark.bounds import BOUNDS
     from feddg.catalogue import methods as known
     from feddg.errors import unknown
 
-    if name is not None and name not in known():
-        raise unknown("method", name, known())
-    described = [describe(known()[n]) for n in ([name] if name else known())]
+    everything = {**known(), **BOUNDS}
+    if name is not None and name not in everything:
+        raise unknown("method", name, everything)
+    described = [
+        describe(known()[n]) if n in known() else bound(n, BOUNDS[n])
+        for n in ([name] if name else everything)
+    ]
     if json:
         import json as encoder
 
@@ -41,9 +46,21 @@ def describe(entry: Any) -> dict[str, Any]:
         "parameters": parameters(cls), "presets": ["paper", *getattr(cls, "presets", {})],
         "sends": {"model": "the site's weights", **reveals.notes},
         "server_sees": reveals.server_sees,
-        "shares_data": getattr(cls, "shares_data", False),
+        "shares_data": False,
         "citation": cleandoc((module and module.__doc__) or ""),
         "about": cleandoc(cls.__doc__ or ""),
+    }  # fmt: skip
+
+
+def bound(name: str, found: Any) -> dict[str, Any]:
+    """A row of `feddg bench` that is no method: only its data and who trains on them differ."""
+    from feddg.catalogue import BOUND
+
+    sends = {"data": "every example"} if found.shares_data else {}
+    return {
+        "name": name, "family": BOUND, "line": found.line, "parameters": {}, "presets": [],
+        "sends": sends, "server_sees": "everything" if found.shares_data else "nothing",
+        "shares_data": found.shares_data, "citation": "", "about": "A row of `feddg bench` only.",
     }  # fmt: skip
 
 
@@ -58,7 +75,8 @@ def listing(described: list[dict[str, Any]]) -> None:
             table.add_column(column, overflow="fold")
         for d in (d for d in described if d["family"] == family):
             shared = "yes" if d["shares_data"] else "no"
-            table.add_row(d["name"], d["line"], shared, ", ".join(d["sends"]), d["server_sees"])
+            leaves = ", ".join(d["sends"]) or "nothing"
+            table.add_row(d["name"], d["line"], shared, leaves, d["server_sees"])
         console.print(table)
         console.print()
 

@@ -55,7 +55,7 @@ class SmallCNN(nn.Module):
 class MLP(nn.Module):
     """Dense layers with ReLU, for tables of named features."""
 
-    def __init__(self, inputs: int, outputs: int, hidden: Sequence[int] = (32, 16)):
+    def __init__(self, inputs: int, outputs: int, hidden: Sequence[int] = (16,)):
         super().__init__()
         pairs = list(pairwise((inputs, *hidden)))
         self.layers = nn.Sequential(
