@@ -29,6 +29,17 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], atol: float = 0
     )
 
 
+def sent(packet):
+    assert isinstance(packet, Packet)
+    return wire.unpack_packet(wire.pack_packet(packet))
+
+
+def visited(visit):
+    [result] = InProcess().drive([visit])
+    assert not isinstance(result, Exception)
+    return result
+
+
 @each_method
 def test_learns_a_small_real_task(spec):
     """Three classes of stripes under a shift of background and contrast that no site shows."""
@@ -59,7 +70,7 @@ def test_everything_survives_the_wire(spec):
                 self.kept[at] = {k: wire.unpack(wire.pack(v)) for k, v in sites.items()}
             posts = [replace(p, inbox=wire.unpack_packet(wire.pack_packet(p.inbox))) for p in posts]
             replies = super().exchange(posts)
-            return [[wire.unpack_packet(wire.pack_packet(r)) for r in ours] for ours in replies]
+            return [[sent(r) for r in ours] for ours in replies]
 
     run = toy.run(compose(spec))
     *_, wired = toy.history(run, Wired())
@@ -75,9 +86,9 @@ def test_nothing_mutates_its_inputs(spec):
     state = method.init(model, run.names)
     before = {k: v.clone() for k, v in flat(state).items()}
     inbox = method.broadcast(state, 0)
-    [(_, memory)] = engine.drive([method.local_update(inbox, run.job(site, 0), {})])
+    _, memory = visited(method.local_update(inbox, run.job(site, 0), {}))
     kept = {k: v.clone() for k, v in wire.flatten(memory).items()}
-    [(reply, _)] = engine.drive([method.local_update(inbox, run.job(site, 1), memory)])
+    reply, _ = visited(method.local_update(inbox, run.job(site, 1), memory))
     sent = {k: v.clone() for k, v in flat(reply).items()}
     [_] = engine.work([method.aggregate(state, [reply], run.job(None, 1))])
     assert same(flat(state), before)

@@ -87,10 +87,10 @@ class Net(nn.Module):
 
 
 def run(method: Method, rounds: int = 3, **options: Any) -> Run:
-    options = {"seed": 0, "recipe": RECIPE, "federation": federation()} | options
-    norm = options.pop("norm", True)
-    model = build("tests.toy:Net", seed=options["seed"], norm=norm)
-    return Run(method, model, rounds=rounds, **options)
+    chosen: dict[str, Any] = {"seed": 0, "recipe": RECIPE, "federation": federation(), **options}
+    norm = chosen.pop("norm", True)
+    model = build("tests.toy:Net", seed=chosen["seed"], norm=norm)
+    return Run(method, model, rounds=rounds, **chosen)
 
 
 def history(run: Run, engine: InProcess | None = None) -> Iterator[Round]:

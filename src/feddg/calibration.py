@@ -1,6 +1,5 @@
 """One site's calibration visit in CSAC: the job of its first visit, the term of all later ones."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from feddg.alignment import (
     CrossLayerAlignment,
     Matching,
+    Pairs,
     Projections,
     Rows,
     TrainedAlignment,
@@ -18,6 +18,7 @@ from feddg.alignment import (
 from feddg.errors import ConfigError
 from feddg.features import Remembered, digest, known_taps, tap_features, weight_of
 from feddg.local import Job
+from feddg.models import anatomy
 from feddg.seeds import generator
 from feddg.weights import Weights
 
@@ -38,6 +39,17 @@ def acquisition(job: Job, smoothing: float) -> Job:
     return replace(job, recipe=late)
 
 
+def adopted(model: nn.Module, layers: tuple[str, ...], pairs: Pairs) -> tuple[str, ...]:
+    """R of Eq. 6: the named layers, or the network's own choice."""
+    if pairs == "logits":
+        return (anatomy(model).head,)
+    found = layers or anatomy(model).taps
+    if not found:
+        raise ConfigError(f"csac: {type(model).__name__} has no taps of its own; name `layers`")
+    known_taps(model, found)
+    return found
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What the method says about it, whatever the site."""
@@ -53,12 +65,11 @@ class Calibration:
         self,
         local: nn.Module,
         teacher: Weights,
-        taps: Sequence[str],
+        taps: tuple[str, ...],
         job: Job,
         learned: Tensor | None,
     ) -> CrossLayerAlignment:
         """`local` is L^h as a module, `teacher` as weights; `learned` is Proj, if there is one."""
-        known_taps(local, taps)
         seen = tap_features(local, job.train.x[:1], job.prepare, taps)
         project, projection = None, torch.zeros(0) if learned is None else learned
         if self.how.pairs != "logits":
@@ -70,9 +81,9 @@ class Calibration:
         size = weight_of(seen) * len(job.train)
         rows = Rows()
         if self.caches(job, size):
-            rows = self.rows(local, teacher, tuple(taps), project, job)
+            rows = self.rows(local, teacher, taps, project, job)
         vector = projection.to(teacher.vector)
-        return kind(teacher.vector, vector, project, teacher.layout, tuple(taps), self.how, rows)
+        return kind(teacher.vector, vector, project, teacher.layout, taps, self.how, rows)
 
     def caches(self, job: Job, size: int) -> bool:
         """Features can be kept where the inputs stay the same, and should where they are few."""

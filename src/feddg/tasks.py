@@ -39,7 +39,10 @@ class Classification:
         return F.cross_entropy(output, y, label_smoothing=smoothing)
 
     def scores(self, output: Tensor, y: Tensor, groups: Tensor | None = None) -> Scores:
-        """loss, accuracy, balanced_accuracy; auc for two classes; worst_group with groups."""
+        """loss, accuracy, balanced_accuracy; worst_group with groups.
+
+        Two classes add auc, sensitivity (the share of class 1 found) and specificity.
+        """
         right = (output.argmax(1) == y).double()
         recalls = [right[y == c].mean() for c in y.unique()]
         found = {
@@ -48,6 +51,7 @@ class Classification:
             "balanced_accuracy": torch.stack(recalls).mean().item(),
         }
         if self.outputs == 2 and len(recalls) == 2:
+            found["specificity"], found["sensitivity"] = (r.item() for r in recalls)
             found["auc"] = auc(output[:, 1] - output[:, 0], y)
         if groups is not None:
             found["worst_group"] = min(right[groups == g].mean().item() for g in groups.unique())

@@ -27,8 +27,8 @@ def test_every_domain_is_held_out_by_every_seed():
 def test_references_stand_first_and_a_hospital_is_not_judged_on_itself():
     rows = [row for row, _ in HEART.rows()]
     assert rows == [
-        "cleveland alone", "hungarian alone", "switzerland alone", "va alone", "deepall (shares data)",
-        "fedavg", "fedprox",
+        "cleveland alone", "hungarian alone", "switzerland alone", "va alone",
+        "deepall (shares data)", "fedavg", "fedprox",
     ]  # fmt: skip
     alone = [(row, t) for row, t, _ in HEART.experiments() if row == "va alone"]
     assert {t for _, t in alone} == {"cleveland", "hungarian", "switzerland"}
@@ -80,7 +80,7 @@ def test_headings():
         " 1 seed"
     )
     short = heading(replace(ROTATED, schedule="demo", seeds=3, recipe={"lr": 0.1}))
-    assert "SHORTENED schedule 'demo' (3 epochs, then 3 rounds of 1" in short
+    assert "SHORTENED schedule 'demo' (5 epochs, then 5 rounds of 2" in short
     assert "3 seeds" in short
     assert "with lr=0.1" in short
     options = heading(replace(ROTATED, data_options={"direction": "clockwise"}))

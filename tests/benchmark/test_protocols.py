@@ -29,7 +29,7 @@ def experiment_of(data, schedule):
 
 def test_a_schedules_changes_and_then_the_users():
     one = experiment("rotated-mnist", schedule="demo", recipe={"lr": 0.5})
-    assert (one.recipe.lr, one.recipe.epochs, one.recipe.momentum) == (0.5, 1, 0.5)
+    assert (one.recipe.lr, one.recipe.epochs, one.recipe.momentum) == (0.5, 2, 0.5)
 
 
 def test_none_means_as_the_protocol_has_it():

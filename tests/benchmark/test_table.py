@@ -3,7 +3,16 @@
 import pytest
 
 from feddg.benchmark.experiment import Experiment
-from feddg.benchmark.table import Cell, Number, Table, cells, paper_number, scale, shown_metric
+from feddg.benchmark.table import (
+    Cell,
+    Number,
+    Table,
+    bootstrap_interval,
+    cells,
+    paper_number,
+    scale,
+    shown_metric,
+)
 from feddg.tasks import Classification, Regression
 
 ROTATED = tuple(f"m{k}" for k in range(0, 90, 15))
@@ -130,3 +139,13 @@ def test_as_json():
         "mean": 75.75, "error": pytest.approx(0.75), "n": 2,
     }  # fmt: skip
     assert found["rows"][0]["average"] is None
+
+
+def test_bootstrap_interval_of_a_class_of_one_and_a_sure_one():
+    """The sure class adds 1/2 always; the other's four examples, of recall 1/2, add k/8.
+
+    k is Binomial(4, 1/2), whose 2.5% quantile is 0 and 97.5% quantile 4, as P(k=0) = 1/16.
+    """
+    assert bootstrap_interval((0.5, 1.0), (4, 50)) == (0.5, 1.0)
+    low, high = bootstrap_interval((0.5, 0.5), (10_000, 10_000))
+    assert 0.49 < low < 0.5 < high < 0.51

@@ -13,7 +13,7 @@ from feddg.benchmark.protocols import PAPER, Protocol, experiment, protocol
 from feddg.benchmark.records import finished, read_records
 from feddg.benchmark.roles import overview
 from feddg.benchmark.selection import rule
-from feddg.benchmark.table import Cell, Table, cells, shown_metric
+from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
 from feddg.catalogue import compose
 from feddg.data.domain import Collection
 from feddg.errors import ConfigError, DataError, unknown
@@ -119,14 +119,31 @@ def table(bench: Bench, root: Path) -> Table:
             found[row].setdefault(target, {})[one.seed] = cell.value
     published = bench.protocol.published if compares(bench) else None
     domains = bench.domains()
-    rows = [
-        cells(row, found[row], domains, published, listed(row))
-        for row in found
-    ]
+    rows = [cells(row, found[row], domains, published, listed(row)) for row in found]
     return Table(
-        title=heading(bench), columns=domains, rows=tuple(rows), notes=bench.protocol.notes,
+        title=heading(bench), columns=domains, rows=tuple(rows),
+        notes=(*bench.protocol.notes, *intervals(bench, root)),
         published=published is not None, seeds=bench.seeds,
     )  # fmt: skip
+
+
+def intervals(bench: Bench, root: Path) -> Iterator[str]:
+    """How far chance in who the patients are reaches, for the targets that the protocol names."""
+    task = bench.collection.task
+    for target in bench.protocol.intervals:
+        found = []
+        y = bench.collection[target].examples.y
+        counts = (int((y == 0).sum()), int((y == 1).sum()))
+        for row, held, one in bench.experiments():
+            records = read_records(root / one.key / "results.jsonl")
+            if held != target or one.seed or row not in bench.methods or len(records) < one.rounds:
+                continue
+            scores = rule(one.selection).pick(records, task)["scores"][f"test/{target}"]
+            reach = bootstrap_interval((scores["specificity"], scores["sensitivity"]), counts)
+            low, high = (100 * v for v in reach)
+            found.append(f"{row} {low:.1f} to {high:.1f}")
+        if found:
+            yield f"95% bootstrap interval on {target}, seed 0: {'; '.join(found)}."
 
 
 def compares(bench: Bench) -> bool:

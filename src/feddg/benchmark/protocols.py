@@ -34,6 +34,9 @@ class Protocol:
     published: tuple[str, str] | None = None  # paper and item with this protocol: published.csv
     references: tuple[str, ...] = ()  # bounds that always stand beside the methods
     notes: tuple[str, ...] = ()
+    intervals: tuple[
+        str, ...
+    ] = ()  # lopsided targets: each method's bootstrap is noted
 
 
 ROTATED_MNIST = Protocol(
@@ -70,6 +73,7 @@ HEART_DISEASE = Protocol(
         "Switzerland has 8 healthy patients of 123: its balanced accuracy moves by 6 points with"
         " each of them.",
     ),
+    intervals=("switzerland",),
 )
 
 ANY = Protocol(

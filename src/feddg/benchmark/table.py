@@ -9,6 +9,8 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.selection import Record, rule
 from feddg.tasks import Classification, Task
@@ -52,6 +54,19 @@ class Cell:
         if value is None:
             return None
         return Cell(scale(task) * value, task.metric, record["round"])
+
+
+def bootstrap_interval(
+    recalls: tuple[float, float], counts: tuple[int, int], draws: int = 10_000
+) -> tuple[float, float]:
+    """95% of the balanced accuracies of data drawn anew, class by class, from those at hand.
+
+    How many of n examples with recall r are right in a draw with replacement is Binomial(n, r).
+    """
+    rng = np.random.default_rng(0)
+    shares = [rng.binomial(n, r, draws) / n for r, n in zip(recalls, counts, strict=True)]
+    low, high = np.quantile((shares[0] + shares[1]) / 2, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def scale(task: Task) -> int:

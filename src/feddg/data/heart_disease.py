@@ -44,9 +44,7 @@ def load(
     domains = tuple(Domain(name, _read(name)) for name in HOSPITALS)
     domains, prepare = scaled(domains, scaling, target, sources, indicators=True)
     protocol = PROTOCOLS[scaling]
-    return Collection(
-        "heart-disease", domains, TASK, prepare, protocol=protocol, columns=FEATURES
-    )
+    return Collection("heart-disease", domains, TASK, prepare, protocol=protocol, columns=FEATURES)
 
 
 @cache

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from feddg.alignment import Matching, Pairs
-from feddg.calibration import Calibration, acquisition
+from feddg.calibration import Calibration, acquisition, adopted
 from feddg.errors import ConfigError, check_choices
 from feddg.local import Job, TaskLoss
 from feddg.merges_layerwise import ByLayerDivergence, Distance, Per, Strategy
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
-from feddg.models import anatomy
 from feddg.packets import Inbox, Reply, State
 from feddg.trees import Tree
 from feddg.weights import Weights
@@ -76,14 +75,6 @@ class CSAC(Wrapper):
     def reveals(self) -> Reveals:
         return self.inner.reveals if self.alignment == "none" else super().reveals
 
-    def taps(self, job: Job) -> tuple[str, ...]:
-        """R of Eq. 6."""
-        known = anatomy(job.model)
-        found = (known.head,) if self.alignment == "logits" else self.layers or known.taps
-        if not found:
-            raise ConfigError(f"csac: {type(job.model).__name__} has no taps; name its `layers`")
-        return found
-
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         own = memory.get("csac", {})
         if "teacher" not in own:
@@ -105,11 +96,11 @@ class CSAC(Wrapper):
         how = Matching(
             self.lam, self.alignment, self.position, self.channel, self.discrepancy, self.estimator
         )
-        fixed = self.teacher == "first"
+        fixed, taps = self.teacher == "first", adopted(job.model, self.layers, self.alignment)
         visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, fixed)
         local = self.inner.predictor(Reply(site=job.name, model=teacher), job.model)
         learned = memory.get("learned", {}).get("csac")
-        term = visit.term(local, teacher, self.taps(job), job, learned)
+        term = visit.term(local, teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
         fused = self.inner.predictor(reply, job.model)
         learned = memory.get("learned", {}).get("csac", term.projection)

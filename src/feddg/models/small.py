@@ -9,7 +9,7 @@ from feddg.models.anatomy import Anatomy
 
 
 def block(before: int, after: int, kernel: int) -> nn.Sequential:
-    """Convolution, pool, ReLU: the same as conv-ReLU-pool, for max and ReLU commute, but quicker."""
+    """Convolution, pool, ReLU: conv-ReLU-pool at less work, for max and ReLU commute."""
     return nn.Sequential(nn.Conv2d(before, after, kernel), nn.MaxPool2d(2), nn.ReLU())
 
 
@@ -58,9 +58,7 @@ class MLP(nn.Module):
     def __init__(self, inputs: int, outputs: int, hidden: Sequence[int] = (16,)):
         super().__init__()
         pairs = list(pairwise((inputs, *hidden)))
-        self.layers = nn.Sequential(
-            *(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairs)
-        )
+        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairs))
         self.head = nn.Linear((inputs, *hidden)[-1], outputs)
         self.anatomy = Anatomy("head", tuple(f"layers.{i}" for i in range(len(pairs))))
 
