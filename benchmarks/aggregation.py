@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddg.geometry import drawn_together, gram, meetings
 from feddg.merges import combined
+from feddg.merges.geometry import drawn_together, gram, meetings
 from feddg.seeds import generator
 
 CASES = ((10, 11_200_000), (100, 1_000_000))

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 
-from feddg import calibration
 from feddg.catalogue import compose
 from feddg.data.domain import Site, leave_one_domain_out
 from feddg.data.rotated_mnist import load
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Run, rounds
-from feddg.features import Remembered
 from feddg.models import build
+from feddg.parts import calibration
+from feddg.parts.features import Remembered
 from feddg.recipe import Recipe
 
 SPECS = {

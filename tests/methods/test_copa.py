@@ -10,17 +10,17 @@ from feddg.data.transforms import Scale
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError
-from feddg.heads import FrozenHeads, Vote, head_layout
 from feddg.methods.copa import COPA
 from feddg.models import build
 from feddg.models.norms import HBIN
 from feddg.packets import Inbox, State
+from feddg.parts.heads import FrozenHeads, Vote, head_layout
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
 from feddg.weights import Layout, Weights, load
 from tests import toy
 from tests.methods import stacked
-from tests.test_heads import Line, sigmoid
+from tests.parts.test_heads import Line, sigmoid
 
 PLAIN = "norm='none', branch='none'"
 STEP = Recipe(steps=1, lr=0.1, batch_size=10**6)

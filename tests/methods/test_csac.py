@@ -5,21 +5,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from feddg import calibration
-from feddg.alignment import attention
-from feddg.calibration import acquisition
 from feddg.catalogue import compose
 from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
-from feddg.features import Remembered, tap_features
 from feddg.local import Job
+from feddg.parts import calibration
+from feddg.parts.alignment import attention
+from feddg.parts.calibration import acquisition
+from feddg.parts.features import Remembered, tap_features
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
 from feddg.training import order
 from feddg.weights import load
 from tests import toy
 from tests.methods import stacked
-from tests.test_alignment import literal_mmd
+from tests.parts.test_alignment import literal_mmd
 
 
 def visits(spec, rounds=3, engine=None, **options):

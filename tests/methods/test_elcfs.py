@@ -6,10 +6,10 @@ import torch
 from feddg.catalogue import compose
 from feddg.data.domain import Domain, Examples, Federation, Site
 from feddg.data.transforms import Scale
-from feddg.episodes import Episode
 from feddg.errors import FeddgError
 from feddg.local import Outcome
 from feddg.methods.elcfs import ELCFS
+from feddg.parts.episodes import Episode
 from feddg.training import func_grad, tape_grad
 from tests import toy
 from tests.methods import stacked

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from feddg.adversary import Adversaries, Sizes, judged, made
 from feddg.catalogue import compose
 from feddg.local import Forward
+from feddg.parts.adversary import Adversaries, Sizes, judged, made
 from feddg.tasks import Classification
 from feddg.trees import each
 from feddg.weights import Weights

@@ -4,7 +4,7 @@ import torch
 from feddg.catalogue import compose
 from feddg.errors import ConfigError
 from feddg.local import Outcome
-from feddg.terms import SAM
+from feddg.parts.terms import SAM
 from feddg.training import func_grad, tape_grad
 from tests import toy
 from tests.methods import quadratic, stacked

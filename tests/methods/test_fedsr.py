@@ -6,10 +6,10 @@ from torch import nn
 
 from feddg.catalogue import compose
 from feddg.engines.loop import Run
-from feddg.gaussian import GaussianHead, Noise, Prior, with_gaussian_head
 from feddg.local import Forward
 from feddg.methods.fedsr import Norm
 from feddg.models import anatomy, build
+from feddg.parts.gaussian import GaussianHead, Noise, Prior, with_gaussian_head
 from feddg.tasks import Classification
 from feddg.weights import Weights, load
 from tests import toy

@@ -11,8 +11,8 @@ from feddg.local import Forward
 from feddg.methods.jigen import Jigsaw
 from feddg.models import Anatomy
 from feddg.packets import Reply
-from feddg.puzzles import orders, puzzle
-from feddg.shared import averaged
+from feddg.parts.puzzles import orders, puzzle
+from feddg.parts.shared import averaged
 from feddg.tasks import Classification
 from feddg.weights import Weights
 from tests import toy

@@ -9,15 +9,15 @@ from torch import nn
 from feddg.catalogue import compose
 from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError
-from feddg.geometry import meetings
 from feddg.merges import Gathered
+from feddg.merges.geometry import meetings
 from feddg.method import chain
 from feddg.methods.ppdg import PPDG, Calmed, warn_of_divergence
 from feddg.packets import Reply
 from feddg.seeds import generator
 from feddg.weights import Layout, Weights
 from tests import toy
-from tests.test_geometry import literal_ppdg
+from tests.merges.test_geometry import literal_ppdg
 
 LAYOUT = Layout.of(nn.Linear(2, 1, bias=False))
 

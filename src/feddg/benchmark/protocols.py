@@ -34,9 +34,7 @@ class Protocol:
     published: tuple[str, str] | None = None  # paper and item with this protocol: published.csv
     references: tuple[str, ...] = ()  # bounds that always stand beside the methods
     notes: tuple[str, ...] = ()
-    intervals: tuple[
-        str, ...
-    ] = ()  # lopsided targets: each method's bootstrap is noted
+    intervals: tuple[str, ...] = ()  # lopsided targets: each method's bootstrap is noted
 
 
 ROTATED_MNIST = Protocol(

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from feddg import metrics
+from feddg.deploy import metrics
 from feddg.deploy.inputs import Given
 from feddg.deploy.load import Deployed
+from feddg.deploy.metrics import Bin, ClassScores
 from feddg.deploy.predict import Predictions, predict
 from feddg.errors import DataError
-from feddg.metrics import Bin, ClassScores
 from feddg.tasks import Classification, Task, pearson
 
 Scores = dict[str, float | None]

@@ -13,7 +13,7 @@ from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox
-from feddg.spectra import mixed, need_images
+from feddg.parts.spectra import mixed, need_images
 from feddg.trees import Tensors, Tree, part
 
 

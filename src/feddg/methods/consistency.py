@@ -16,7 +16,7 @@ from feddg.local import Forward, Job, Transform
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox
-from feddg.passes import again
+from feddg.parts.passes import again
 from feddg.tasks import Classification
 from feddg.trees import Tensors, Tree, part
 

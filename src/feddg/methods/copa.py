@@ -9,7 +9,12 @@ from torch import nn
 
 from feddg.data.randaugment import RandAugment, fitted
 from feddg.errors import ConfigError, check_choices
-from feddg.heads import (
+from feddg.local import Job
+from feddg.method import Method, Reveals, Visit, Work, Wrapper
+from feddg.methods.fedavg import FedAvg
+from feddg.models.normalise import Normalisation, normalised
+from feddg.packets import Inbox, Packet, Reply, State
+from feddg.parts.heads import (
     Collaboration,
     assembled,
     collaboration,
@@ -18,11 +23,6 @@ from feddg.heads import (
     trained,
     voting,
 )
-from feddg.local import Job
-from feddg.method import Method, Reveals, Visit, Work, Wrapper
-from feddg.methods.fedavg import FedAvg
-from feddg.models.normalise import Normalisation, normalised
-from feddg.packets import Inbox, Packet, Reply, State
 from feddg.trees import Tensors, Tree
 from feddg.weights import Layout, Weights
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from feddg.alignment import Matching, Pairs
-from feddg.calibration import Calibration, acquisition, adopted
 from feddg.errors import ConfigError, check_choices
 from feddg.local import Job, TaskLoss
-from feddg.merges_layerwise import ByLayerDivergence, Distance, Per, Strategy
+from feddg.merges.layerwise import ByLayerDivergence, Distance, Per, Strategy
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
+from feddg.parts.alignment import Matching, Pairs
+from feddg.parts.calibration import Calibration, acquisition, adopted
 from feddg.trees import Tree
 from feddg.weights import Weights
 

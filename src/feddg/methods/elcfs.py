@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from feddg.data.transforms import Numbers, Scale
-from feddg.episodes import Episode, by_channel
 from feddg.local import Job, prepared
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
-from feddg.spectra import half_width, low_amplitude, need_images
+from feddg.parts.episodes import Episode, by_channel
+from feddg.parts.spectra import half_width, low_amplitude, need_images
 from feddg.trees import Tree
 
 

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from torch import nn
 
-from feddg.adversary import Adversaries, Sizes
 from feddg.errors import ConfigError
 from feddg.local import Job, TaskLoss
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox, Reply, State
-from feddg.shared import averaged, seeded_by, width
+from feddg.parts.adversary import Adversaries, Sizes
+from feddg.parts.shared import averaged, seeded_by, width
 from feddg.tasks import Classification
 from feddg.trees import Tree
 

@@ -13,7 +13,7 @@ from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox, Reply, State
-from feddg.passes import head_values
+from feddg.parts.passes import head_values
 from feddg.tasks import Task
 from feddg.training import forward
 from feddg.trees import Tensors, Tree, each, part

@@ -7,7 +7,7 @@ from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox
-from feddg.terms import SAM
+from feddg.parts.terms import SAM
 from feddg.trees import Tree
 
 

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from feddg.errors import ConfigError
-from feddg.gaussian import Noise, Prior, priors, with_gaussian_head
 from feddg.local import Forward, Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox
-from feddg.shared import width
+from feddg.parts.gaussian import Noise, Prior, priors, with_gaussian_head
+from feddg.parts.shared import width
 from feddg.tasks import Classification
 from feddg.trees import Tree, part
 

@@ -12,8 +12,8 @@ from feddg.local import Job, prepared
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Packet, Reply, State
-from feddg.spectra import half_width, low_amplitude, need_images, with_low_amplitude
-from feddg.terms import SAM
+from feddg.parts.spectra import half_width, low_amplitude, need_images, with_low_amplitude
+from feddg.parts.terms import SAM
 from feddg.trees import Tree, part
 
 

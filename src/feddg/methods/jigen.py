@@ -14,10 +14,10 @@ from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox, Reply, State
-from feddg.passes import again
-from feddg.puzzles import orders, puzzle
-from feddg.shared import averaged, width
-from feddg.spectra import need_images
+from feddg.parts.passes import again
+from feddg.parts.puzzles import orders, puzzle
+from feddg.parts.shared import averaged, width
+from feddg.parts.spectra import need_images
 from feddg.trees import Tensors, Tree, part
 
 

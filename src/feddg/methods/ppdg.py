@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from warnings import warn
 
 from feddg.errors import ConfigError
-from feddg.geometry import drawn_together, gram, meetings
 from feddg.merges import Gathered, Merged, combined
+from feddg.merges.geometry import drawn_together, gram, meetings
 from feddg.method import Method, Sees, Wrapper
 from feddg.methods.fedavg import FedAvg
 

@@ -12,7 +12,7 @@ from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox
-from feddg.passes import head_values, through_head
+from feddg.parts.passes import head_values, through_head
 from feddg.tasks import Classification
 from feddg.trees import Tree, part
 

@@ -13,7 +13,7 @@ from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.methods.fednova import reach
 from feddg.packets import Inbox, Reply, State
-from feddg.terms import Linear
+from feddg.parts.terms import Linear
 from feddg.trees import Tree
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from feddg.errors import ConfigError, check_choices
-from feddg.geometry import gram, meetings, projected
 from feddg.merges import Gathered, Merged, combined
+from feddg.merges.geometry import gram, meetings, projected
 from feddg.method import Method, Sees, Wrapper
 from feddg.methods.fedavg import FedAvg
 

@@ -5,7 +5,7 @@ import torch
 
 from feddg.data.domain import Examples
 from feddg.errors import ConfigError
-from feddg.features import Remembered, digest, known_taps, tap_features, weight_of
+from feddg.parts.features import Remembered, digest, known_taps, tap_features, weight_of
 from tests import toy
 
 

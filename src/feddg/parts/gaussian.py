@@ -9,8 +9,8 @@ from torch import Generator, Tensor, nn
 
 from feddg.local import Forward
 from feddg.models import Anatomy, anatomy
+from feddg.parts.shared import seeded_by, width
 from feddg.seeds import generator
-from feddg.shared import seeded_by, width
 from feddg.trees import Tensors, part
 
 

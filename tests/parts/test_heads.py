@@ -6,10 +6,18 @@ import torch.nn.functional as F
 from torch import nn
 
 from feddg.data.randaugment import RandAugment
-from feddg.heads import Branch, Consistency, FrozenHeads, OwnHead, Vote, assembled, head_layout
 from feddg.local import Forward
 from feddg.models import Anatomy
 from feddg.packets import Reply
+from feddg.parts.heads import (
+    Branch,
+    Consistency,
+    FrozenHeads,
+    OwnHead,
+    Vote,
+    assembled,
+    head_layout,
+)
 from feddg.tasks import Classification, Regression
 from feddg.training import forward
 from feddg.weights import Layout, Weights

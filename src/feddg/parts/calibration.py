@@ -6,7 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from feddg.alignment import (
+from feddg.errors import ConfigError
+from feddg.local import Job
+from feddg.models import anatomy
+from feddg.parts.alignment import (
     CrossLayerAlignment,
     Matching,
     Pairs,
@@ -15,10 +18,7 @@ from feddg.alignment import (
     TrainedAlignment,
     variances,
 )
-from feddg.errors import ConfigError
-from feddg.features import Remembered, digest, known_taps, tap_features, weight_of
-from feddg.local import Job
-from feddg.models import anatomy
+from feddg.parts.features import Remembered, digest, known_taps, tap_features, weight_of
 from feddg.seeds import generator
 from feddg.weights import Weights
 

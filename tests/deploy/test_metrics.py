@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy.stats import mannwhitneyu
 
-from feddg import metrics
+from feddg.deploy import metrics
 from feddg.seeds import generator
 
 # true     a a a b b c

@@ -6,7 +6,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from feddg.geometry import (
+from feddg.merges.geometry import (
     BLOCK,
     PANEL,
     RECORDED,

@@ -3,8 +3,8 @@ from math import exp
 import pytest
 import torch
 
-from feddg.alignment import Matching, Projections, Rows, as_map, attention, mmd, variances
 from feddg.errors import ConfigError
+from feddg.parts.alignment import Matching, Projections, Rows, as_map, attention, mmd, variances
 
 
 def close(a, b, atol=1e-5):

@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 from feddg.data.transforms import Numbers
 from feddg.local import Grad, Loss, Outcome
 from feddg.optim import Theta
-from feddg.spectra import with_low_amplitude
+from feddg.parts.spectra import with_low_amplitude
 from feddg.training import func_grad
 from feddg.trees import Tensors, each, part
 

@@ -5,7 +5,7 @@ from torch import Generator, nn
 
 from feddg.errors import ConfigError
 from feddg.merges import Gathered, WeightedMean
-from feddg.merges_layerwise import ByLayerDivergence, Distance, distances, weights
+from feddg.merges.layerwise import ByLayerDivergence, Distance, distances, weights
 from feddg.packets import Reply
 from feddg.weights import Weights
 from tests import toy
@@ -172,7 +172,7 @@ def test_blocks_change_nothing(monkeypatch):
     kinds: list[Distance] = ["l2", "l1", "cosine"]
     for kind in kinds:
         whole = distances(rows, kind)
-        monkeypatch.setattr("feddg.merges_layerwise.BLOCK", 64)
+        monkeypatch.setattr("feddg.merges.layerwise.BLOCK", 64)
         torch.testing.assert_close(distances(rows, kind), whole)
         monkeypatch.undo()
 
