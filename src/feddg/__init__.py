@@ -20,6 +20,7 @@ PUBLIC = {
     "federation": "feddg.data.domain",
     "leave_one_domain_out": "feddg.data.domain",
     "nested_sources": "feddg.data.domain",
+    "official_splits": "feddg.data.domain",
     "open_collection": "feddg.data.catalogue",
     "from_tensors": "feddg.data.folders",
     "from_datasets": "feddg.data.folders",

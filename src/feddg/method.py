@@ -87,6 +87,7 @@ class Wrapper:
     own: ClassVar[Reveals] = Reveals()
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     deploys: ClassVar[tuple[str, ...]] = ()
+    outermost: ClassVar[bool] = False  # it judges or weighs what the whole composition makes
 
     @property
     def leaf(self) -> Any:
@@ -99,6 +100,10 @@ class Wrapper:
 
     def __post_init__(self) -> None:
         for other in chain(self.inner):
+            if getattr(other, "outermost", False):
+                raise ConfigError(
+                    f"{title(other)} goes around {title(self)}, not inside it: write it first"
+                )
             if type(other) is type(self):
                 raise ConfigError(f"{title(self)} stands twice in one composition; once is enough")
             both = self.claims & getattr(other, "claims", frozenset())

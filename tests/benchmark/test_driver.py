@@ -8,7 +8,7 @@ import torch
 
 from feddg import checkpoint
 from feddg.benchmark import driver
-from feddg.benchmark.driver import Conducted, conduct, conducted, plainly, recorded, size
+from feddg.benchmark.driver import Conducted, conduct, conducted, plainly, recorded, size, worst
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.records import RunFolder, read_records
 from feddg.catalogue import compose
@@ -174,3 +174,13 @@ def test_losses_are_of_the_sites_that_have_them():
 def test_records_are_plain_values():
     found = plainly({"a": torch.tensor([1.0, 2.0]), "b": (1, float("nan")), 3: {"x": float("inf")}})
     assert found == {"a": [1.0, 2.0], "b": [1, None], "3": {"x": None}}
+
+
+def test_the_worst_domain_of_each_kind():
+    scores = {
+        "val/a": {"accuracy": 0.9},
+        "val/b": {"accuracy": 0.7},
+        "test/c": {"accuracy": 0.4},
+        "test/d": {"loss": 1.0},
+    }
+    assert worst(scores, "accuracy") == {"val": 0.7, "test": 0.4}

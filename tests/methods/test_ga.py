@@ -292,3 +292,8 @@ def test_weights_are_finite_numbers_that_sum_to_one():
         say = torch.tensor(list(done.state.notes["ga"].values()))
         assert say.min() >= 0
         assert say.sum() == pytest.approx(1.0)
+
+
+def test_goes_around_what_it_judges():
+    with pytest.raises(ConfigError, match="GA goes around FedProx"):
+        compose("fedprox+ga")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -195,6 +195,7 @@ def recorded(run: Run, k: Round, scores: dict[str, dict[str, float]]) -> Record:
     found = {
         "round": k.index,
         "scores": scores,
+        "worst": worst(scores, run.federation.collection.task.metric),
         "losses": {t: fmean(r.losses[t] for r in k.replies if t in r.losses) for t in terms},
         "trace": k.state.trace,
         "sites": [r.site for r in k.replies],
@@ -205,6 +206,16 @@ def recorded(run: Run, k: Round, scores: dict[str, dict[str, float]]) -> Record:
     }
     plain: Record = plainly(found)
     return plain
+
+
+def worst(scores: Mapping[str, Mapping[str, float]], metric: str) -> dict[str, float]:
+    """The worst domain's score among the sources' validation parts, and among the targets."""
+    found: dict[str, float] = {}
+    for part, values in scores.items():
+        kind = part.partition("/")[0]
+        if metric in values:
+            found[kind] = min(values[metric], found.get(kind, inf))
+    return found
 
 
 def plainly(value: Any) -> Any:

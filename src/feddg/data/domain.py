@@ -174,6 +174,24 @@ def leave_one_domain_out(
     return federation(collection, sources, [target], share=share, seed=seed)
 
 
+def official_splits(collection: Collection, *, share: float = 0.0, seed: int = 0) -> Federation:
+    """The roles that the data come with, as in WILDS.
+
+    Domains with training rows are the sites, those with test rows and none to train on are the
+    targets, those with validation rows alone help to select.
+    """
+    have = {d.name: {k for k, rows in d.splits.items() if len(rows)} for d in collection.domains}
+    sources = [n for n, parts in have.items() if "train" in parts]
+    targets = [n for n, parts in have.items() if "train" not in parts and "test" in parts]
+    validation = [n for n, parts in have.items() if parts == {"val"}]
+    if not sources or not targets:
+        raise DataError(
+            f"{collection.name} has no official split: it takes domains with 'train' rows and"
+            " domains with 'test' rows only; hold a domain out instead"
+        )
+    return federation(collection, sources, targets, validation, share=share, seed=seed)
+
+
 def nested_sources(
     collection: Collection, order: Sequence[str], target: str, *, share: float = 0.0, seed: int = 0
 ) -> list[Federation]:

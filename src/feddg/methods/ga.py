@@ -52,6 +52,7 @@ class GA(Wrapper):
     delay: int = 0
 
     claims: ClassVar[frozenset[str]] = frozenset({"weights"})
+    outermost: ClassVar[bool] = True
     own: ClassVar[Reveals] = Reveals(
         {"ga": "how much worse the model it was sent is on its data than its own last one"},
         server_sees="numbers",

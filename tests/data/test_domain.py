@@ -1,0 +1,36 @@
+"""Domains in their roles."""
+
+import pytest
+import torch
+
+from feddg.data.domain import Collection, Domain, Examples, official_splits
+from feddg.errors import DataError
+from feddg.tasks import Classification
+
+
+def collection(**splits):
+    domains = []
+    for name, parts in splits.items():
+        n = sum(parts.values())
+        rows = torch.arange(n).split(list(parts.values()))
+        examples = Examples(torch.zeros(n, 2), torch.arange(n) % 2)
+        domains.append(Domain(name, examples, dict(zip(parts, rows, strict=True))))
+    return Collection("wild", tuple(domains), Classification(("a", "b")))
+
+
+def test_official_splits_as_wilds_has_them():
+    """Hospitals 0 and 3 train (3 keeps rows to validate in-distribution), 1 validates, 2 tests."""
+    fed = official_splits(
+        collection(h0={"train": 6}, h1={"val": 4}, h2={"test": 8}, h3={"train": 4, "val": 2})
+    )
+    assert [(s.name, len(s.train)) for s in fed.sites] == [("h0", 6), ("h3", 4)]
+    assert fed.sites[0].val is None
+    assert fed.sites[1].val is not None
+    assert len(fed.sites[1].val) == 2
+    assert [d.name for d in fed.validation] == ["h1"]
+    assert [d.name for d in fed.targets] == ["h2"]
+
+
+def test_no_official_split_is_said():
+    with pytest.raises(DataError, match="no official split"):
+        official_splits(collection(h0={"train": 6}, h1={"train": 4}))
