@@ -29,6 +29,11 @@ METHODS = [
     "ga+fedavg",
     "ga+fedprox(mu=0.1)",
     "ga+ppdg",
+    "ga+fedcsa",
+    "ga+fednova",
+    "ga+fedsam",
+    "ga+harmofl",
+    "ga+scaffold",
     "scaffold+fednova+fedsam",
     "fedcsa+harmofl(amplitude=False)+fedprox",
     "csac",
@@ -62,6 +67,8 @@ METHODS = [
     "jigen+consistency+fedsr",
     "fedadg+fediir+elcfs",
 ]
+
+UNIFORM = "fedavg(weights='uniform')"
 
 # Identities: at this value of its parameter a method is another. Bit for bit where the
 # arithmetic is unchanged (tolerance 0), else to the tolerance given.
@@ -107,6 +114,10 @@ IDENTITIES_WHERE = [
     ("scaffold", "fedavg", 0.0, "first round", {"n": 1}),
     ("scaffold(option=1)", "fedavg", 0.0, "first round", {"n": 1}),
     ("fedcsa", "fedavg", 1e-6, "equal shares of classes", {"federation": toy.balanced()}),
+    ("arfl(lam=0.1)", "fedavg", 1e-6, "equal losses", {"federation": toy.equal()}),
+    ("agrsum", UNIFORM, 1e-6, "one site", {"federation": toy.balanced(1)}),
+    ("agrrand", UNIFORM, 1e-6, "one site", {"federation": toy.balanced(1)}),
+    ("fedmedian", UNIFORM, 1e-6, "two sites", {"federation": toy.balanced(2)}),
     ("sequential", "fedavg", 0.0, "one site", {"federation": toy.balanced(1)}),
     ("ind-average", "fedavg", 1e-5, "one site", {"federation": toy.balanced(1)}),
     ("ind-average", "fedavg", 0.0, "first round", {"n": 1}),

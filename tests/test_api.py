@@ -9,6 +9,7 @@ from torch import nn
 import feddg
 from feddg import deploy
 from feddg.catalogue import compose
+from feddg.data.domain import federation
 from feddg.errors import ConfigError, DataError
 from feddg.models import build
 from tests import toy
@@ -135,6 +136,33 @@ def test_one_domain():
     with pytest.raises(DataError, match="one domain only"):
         feddg.train(network(), one, target="dawn")
     assert feddg.train(network(), one, rounds=1, workers=1).run.names == ["dawn"]
+
+
+def test_a_class_that_a_site_lacks():
+    fed = toy.federation(share=0.0)
+    first, *others = fed.sites
+    lacking = replace(first, train=first.train.take((first.train.y != 1).nonzero()[:, 0]))
+    fed = replace(fed, sites=(lacking, *others))
+    with pytest.raises(DataError, match="site 'dawn' of toy has no example of class 'column'"):
+        feddg.train(network(), fed, workers=1)
+    result = feddg.train(
+        network(), fed, rounds=1, recipe=toy.RECIPE, allow_missing_classes=True, workers=1
+    )
+    assert result.run.names[0] == "dawn"
+
+
+def test_a_site_that_joins_late(tmp_path):
+    """Round 0 is as if dusk were not there; from round 1 on it takes part."""
+
+    def after(rounds, sources, **options):
+        fed = federation(toy.collection(), sources, ["night"], **options)
+        run = feddg.train(network(), fed, rounds=rounds, recipe=toy.RECIPE, workers=1)
+        return run.state.model.vector
+
+    late, two = {"joins": {"dusk": 1}}, ["dawn", "noon"]
+    assert torch.equal(after(1, [*two, "dusk"], **late), after(1, two))
+    assert not torch.equal(after(2, [*two, "dusk"], **late), after(2, two))
+    assert not torch.equal(after(1, [*two, "dusk"], **late), after(1, [*two, "dusk"]))
 
 
 def test_public_names_are_all_there():

@@ -8,8 +8,7 @@ import torch
 from feddg import wire
 from feddg.catalogue import compose, spelled
 from feddg.engines.inprocess import InProcess
-from feddg.packets import Packet, Reply
-from feddg.recipe import Recipe
+from feddg.packets import Packet, Reply, State
 from tests import toy
 from tests.battery import EFFECTS, EFFECTS_WHERE, IDENTITIES, IDENTITIES_WHERE, METHODS, SLOW, ids
 
@@ -90,7 +89,8 @@ def test_nothing_mutates_its_inputs(spec):
     kept = {k: v.clone() for k, v in wire.flatten(memory).items()}
     reply, _ = visited(method.local_update(inbox, run.job(site, 1), memory))
     sent = {k: v.clone() for k, v in flat(reply).items()}
-    [_] = engine.work([method.aggregate(state, [reply], run.job(None, 1))])
+    [after] = engine.work([method.aggregate(state, [reply], run.job(None, 1))])
+    assert isinstance(after, State), after
     assert same(flat(state), before)
     assert same(wire.flatten(memory), kept)
     assert same(flat(reply), sent)
@@ -152,6 +152,18 @@ def test_identity_under_a_condition(special, plain, atol, where, options):
     assert torch.equal(a, b) if atol == 0 else torch.allclose(a, b, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("spec", ["ppdg", "pcgrad"])
+def test_no_conflict_where_an_identity_counts_on_it(spec):
+    """Their identities with FedAvg say nothing of a toy task on which updates conflict."""
+
+    def conflicts(**options):
+        done = toy.history(toy.run(compose(spec), **options))
+        return [k.state.trace["conflicts"] for k in done]
+
+    assert not any(conflicts())
+    assert any(conflicts(federation=toy.at_odds()))
+
+
 @pytest.mark.parametrize(("on", "off"), EFFECTS)
 def test_effect(on, off):
     assert not torch.allclose(toy.vector(compose(on)), toy.vector(compose(off)), atol=1e-6)
@@ -174,7 +186,3 @@ def test_the_reply_of_a_site_that_lies_is_refused():
 
     first = next(iter(toy.history(run, Lying())))
     assert [f.reason for f in first.failures] == ["it sent the undeclared note 'secret'"]
-
-
-def test_recipe_is_the_experiments():
-    assert Recipe().optimizer == "sgd"

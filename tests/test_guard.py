@@ -16,7 +16,7 @@ HONEST = Reply(site="a", model=replace(START, vector=START.vector + 0.1), weight
 
 
 def fault(declared=(), **changes):
-    return Guard().fault(replace(HONEST, **changes), INBOX, frozenset(declared))
+    return Guard().fault(replace(HONEST, **changes), INBOX, frozenset(declared), "a")
 
 
 def with_vector(vector):
@@ -49,7 +49,7 @@ def test_an_update_far_beyond_training():
     for length, refused in ((29.9, False), (30.1, True)):
         step = torch.full((8,), length / 8**0.5)
         reply = replace(HONEST, model=with_vector(inbox.model.vector + step))
-        assert bool(guard.fault(reply, inbox, frozenset())) == refused
+        assert bool(guard.fault(reply, inbox, frozenset(), "a")) == refused
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
@@ -66,3 +66,21 @@ def test_notes_that_were_not_declared_or_are_not_finite():
     bad = {"x": {"deep": torch.tensor([0.0, float("nan")])}}
     assert fault({"x"}, notes=bad) == "its note 'x/deep' is not finite"
     assert fault({"x"}, notes={"x": float("inf")}) == "its note 'x#' is not finite"
+
+
+def test_a_reply_that_speaks_for_another_site():
+    assert fault(site="b") == "it speaks for another site, 'b'"
+
+
+def test_buffers_are_bounded_like_parameters():
+    """||running var of 2 ones|| = sqrt 2, the mean is 0: a bound of 10 allows 10 (1 + sqrt 2)."""
+    start = Weights.of(nn.BatchNorm1d(2))
+    inbox, guard = Inbox(round=0, model=start), Guard(largest=10.0)
+    at = start.vector.numel() - 1  # an element of a buffer: they come last
+    for far, refused in ((24.1, False), (24.2, True)):
+        vector = start.vector.clone()
+        vector[at] += far
+        found = guard.fault(
+            Reply(site="a", model=replace(start, vector=vector)), inbox, frozenset(), "a"
+        )
+        assert (found is not None and "buffers is too large" in found) == refused

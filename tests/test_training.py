@@ -9,7 +9,10 @@ from torch import nn
 
 from feddg.data.domain import Examples, Site
 from feddg.data.transforms import Scale
+from feddg.engines.loop import Run
+from feddg.errors import FeddgError
 from feddg.local import Job
+from feddg.methods.fedavg import FedAvg
 from feddg.models import build
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
@@ -208,3 +211,38 @@ def test_losses_are_means_of_the_last_epoch():
     loss = F.cross_entropy(model(DATA.x), DATA.y).item()
     assert done.losses["total"] == pytest.approx(loss, rel=1e-4)
     assert done.losses["TaskLoss"] == done.losses["total"]
+
+
+class Masked(nn.Module):
+    """A network with a mask and an index among its buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(144, 3)
+        self.register_buffer("on", torch.ones(144, dtype=torch.bool))
+        self.register_buffer("order", torch.arange(143, -1, -1))
+
+    def forward(self, x):
+        return self.head((x.flatten(1) * self.on)[:, self.order])
+
+
+def test_masks_and_indices_are_as_the_network_has_them():
+    """They do not travel and are not trained; as zeros they would silence the network."""
+    run = Run(FedAvg(), Masked(), toy.federation(), toy.RECIPE, 1)
+    *_, done = toy.history(run)
+    moved = done.state.model.vector - Weights.of(run.model).vector
+    assert moved.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("norm", "recipe", "sentence"),
+    [
+        (nn.BatchNorm2d(6, momentum=None), {}, "momentum=None"),
+        (nn.BatchNorm2d(6), {"drop_last": False, "batch_size": 5}, "one example"),
+    ],
+)
+def test_what_batch_norm_cannot_do_is_said(norm, recipe, sentence):
+    run = toy.run(FedAvg(), recipe=toy.steps(toy.RECIPE, **recipe))
+    run.model.early[1] = norm  # type: ignore[operator]
+    with pytest.raises(FeddgError, match=sentence):
+        list(toy.history(run))

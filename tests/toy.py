@@ -60,6 +60,21 @@ def balanced(sites: int = 3) -> Federation:
     return replace(fed, sites=own[:sites])
 
 
+def equal() -> Federation:
+    """Sites with the same examples, on which a model has the same loss."""
+    fed = federation(share=0.0)
+    first, *_ = fed.sites
+    return replace(fed, sites=tuple(replace(s, train=first.train) for s in fed.sites))
+
+
+def tiny() -> Federation:
+    """Two sites of twelve examples, for what must only run."""
+    fed = federation()
+    few = torch.arange(12)
+    sites = tuple(replace(s, train=s.train.take(few)) for s in fed.sites[:2])
+    return replace(fed, sites=sites)
+
+
 def at_odds() -> Federation:
     """One site names the classes differently: its updates conflict with the others'."""
     fed = federation()

@@ -11,19 +11,21 @@ from torch import nn
 from feddg.benchmark import config
 from feddg.benchmark.driver import Conducted, Event, conducted
 from feddg.benchmark.records import RunFolder
-from feddg.benchmark.roles import Splits, rows_of
+from feddg.benchmark.roles import Splits, complete, rows_of
 from feddg.benchmark.selection import Record, rule
 from feddg.catalogue import compose, spelled
 from feddg.data.domain import Collection, Federation, federation
 from feddg.deploy import save_model
 from feddg.engines import check_workers, one_thread
 from feddg.engines.loop import Run
+from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, DataError, unknown
 from feddg.method import Method
 from feddg.packets import State
+from feddg.parts.features import digest
 from feddg.recipe import Recipe
 from feddg.tasks import Scores
-from feddg.weights import Layout
+from feddg.weights import Layout, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ def train(
     selection: str = "last",
     participation: float | int = 1.0,
     min_sites: int | None = None,
+    allow_missing_classes: bool = False,
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[Event], None] | None = None,
@@ -87,6 +90,7 @@ def train(
 
     target    of a Collection: the domain to hold out and judge on; without one, all train
     share     of a Collection: of each site's data, held out for validation
+    allow_missing_classes  whether a site may have no training example of a class
     out       a folder that records the run; the same call goes on where an interrupted one stopped
     progress  called after every round
     """
@@ -99,9 +103,12 @@ def train(
         data, splits = divided(data, target, share, seed)
     elif target is not None:
         raise ConfigError("target= is for a Collection; a Federation names its targets itself")
+    if not allow_missing_classes:
+        complete(data)
     run = Run(chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites)
     rule(selection).check(run.judged)
     with ExitStack() as stack, one_thread():
+        rehearse(run)
         folder = None
         if out is not None:
             folder = RunFolder.open(Path(out), described(run, selection), splits)
@@ -132,13 +139,16 @@ def divided(
 
 def described(run: Run, selection: str) -> str:
     """The configuration of a run whose module and data only the caller can make again."""
+    late = {s.name: s.joins for s in run.sites if s.joins}
     return config.to_toml(
         {
             "model": type(run.model).__qualname__, "weights": Layout.of(run.model).size,
-            "method": spelled(run.method),
-            "sites": {s.name: len(s.train) for s in run.sites},
+            "start": digest(Weights.of(run.model).vector),
+            "method": spelled(run.method), "in_full": repr(run.method),
+            "sites": {s.name: digest(s.train.x) + digest(s.train.y) for s in run.sites},
             "targets": [d.name for d in run.federation.targets],
             "rounds": run.rounds, "seed": run.seed, "participation": run.participation,
             "min_sites": run.min_sites, "selection": selection, "recipe": asdict(run.recipe),
+            **({"joins": late} if late else {}),
         }
     )  # fmt: skip

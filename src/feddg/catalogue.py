@@ -6,6 +6,7 @@ A method is one line here, or an entry point `feddg.methods` of another package.
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -27,7 +28,12 @@ class Entry:
 
     def load(self) -> type[Any]:
         module, _, attribute = self.path.partition(":")
-        found: type[Any] = getattr(import_module(module), attribute)
+        try:
+            found: type[Any] = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f"method {self.name!r} cannot be imported: {error}") from error
+        if not is_dataclass(found):
+            raise ConfigError(f"method {self.name!r}: {self.path} is no dataclass with the verbs")
         return found
 
 
@@ -78,7 +84,8 @@ def methods() -> dict[str, Entry]:
     found = {e.name: e for e in ENTRIES}
     for point in entry_points(group="feddg.methods"):
         line = f"from {point.dist.name}" if point.dist else "from another package"
-        found.setdefault(point.name, Entry(point.name, point.value, "other packages", line))
+        name = point.name.lower()
+        found.setdefault(name, Entry(name, point.value, "other packages", line))
     return found
 
 
@@ -187,14 +194,27 @@ def parameters(cls: type[Any]) -> dict[str, Any]:
 
 def spelled(method: Method) -> str:
     """The composition in full: every link with every plain parameter. `compose` reads it back."""
-    names = {e.load(): e.name for e in methods().values()}
     links = []
     for link in chain(method):
-        if type(link) not in names:
+        name = listed(type(link))
+        if name is None:
             return repr(method)
         values = {k: getattr(link, k) for k in parameters(type(link))}
         inside = ", ".join(f"{k}={v!r}" for k, v in values.items())
-        links.append(f"{names[type(link)]}({inside})" if inside else names[type(link)])
+        links.append(f"{name}({inside})" if inside else name)
     *wrappers, leaf = chain(method)
     implied = leaf == type(leaf)() or any(w.leaf is not None for w in wrappers)
     return "+".join(links[:-1] if wrappers and implied else links)
+
+
+def listed(cls: type[Any]) -> str | None:
+    """The name of a class in the catalogue. Other packages are imported only if they must be."""
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    for entry in methods().values():
+        if entry.path == path:
+            return entry.name
+    for entry in methods().values():
+        with suppress(ConfigError):
+            if entry not in ENTRIES and entry.load() is cls:
+                return entry.name
+    return None

@@ -10,26 +10,34 @@ from feddg.wire import flatten
 
 @dataclass(frozen=True)
 class Guard:
-    """Names, shapes, dtype, finiteness, size of the update, and undeclared notes.
+    """Sender, names, shapes, dtype, finiteness, size of the update, and undeclared notes.
 
-    `largest` bounds ||reply - sent|| as a multiple of 1 + ||sent||: far beyond honest training,
-    so that only a broken or hostile reply meets it.
+    `largest` bounds ||reply - sent|| as a multiple of 1 + ||sent||, of the parameters and of the
+    buffers: far beyond honest training, so that only a broken or hostile reply meets it.
     """
 
     largest: float = 1e4
 
-    def fault(self, reply: Reply, inbox: Inbox, layout_notes: frozenset[str]) -> str | None:
-        """What is wrong with a reply, in words, or None."""
+    def fault(
+        self, reply: Reply, inbox: Inbox, layout_notes: frozenset[str], asked: str
+    ) -> str | None:
+        """What is wrong with the reply of the site that was `asked`, in words, or None."""
         mine, sent = reply.model, inbox.model
+        if reply.site != asked:
+            return f"it speaks for another site, {reply.site!r}"
         if mine.layout != sent.layout:
             return "its model has other names or shapes than the one that was sent"
         if mine.vector.dtype != sent.vector.dtype or mine.vector.shape != sent.vector.shape:
             return f"its weights are {mine.vector.dtype} {tuple(mine.vector.shape)}"
         if not torch.isfinite(mine.vector).all():
             return "its weights are not finite (NaN or infinity)"
-        moved = torch.linalg.vector_norm(mine.parameters - sent.parameters)
-        if moved > self.largest * (1 + torch.linalg.vector_norm(sent.parameters)):
-            return f"its update is too large (norm {moved:.3g})"
+        for what, after, before in (
+            ("update", mine.parameters, sent.parameters),
+            ("change of the buffers", mine.buffers, sent.buffers),
+        ):
+            moved = torch.linalg.vector_norm(after - before)
+            if not moved <= self.largest * (1 + torch.linalg.vector_norm(before)):
+                return f"its {what} is too large (norm {moved:.3g})"
         if not (reply.weight > 0 and reply.weight < float("inf")):
             return f"its weight is {reply.weight}"
         if reply.steps < 1:

@@ -76,7 +76,7 @@ class Wrapper:
 
     `claims` are decisions of which a composition can have only one taker: "merge" (how
     replies become a model), "weights" (a site's say), "step" (how an update is made), "head"
-    (what becomes of the classifiers).
+    (what becomes of the classifiers), "start" (the model from which a site trains on).
     A wrapper that claims the merge says which leaf it brings in `leaf`. `deploys` names the
     notes of the state that its predictor needs: these, and no others, go into a saved model.
     """
@@ -142,6 +142,7 @@ MEANING = {
     "weights": "how much say each site has",
     "step": "how a local update is made",
     "head": "what becomes of the sites' classifiers",
+    "start": "from which model a site trains on",
 }
 
 

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.func import grad as traced
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree as pytree
 
+from feddg.errors import ConfigError
 from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
 from feddg.optim import Theta
 from feddg.seeds import seed_for
@@ -96,7 +98,8 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
     """One training step as a pure function; requests of the same structure share it."""
     job, layout = request.job, request.start.layout
     learned, kept = layout.parameters(), layout.buffers()
-    counters = [k for k, v in job.model.named_buffers() if not v.is_floating_point()]
+    # Masks, indices and batch norm's counters do not travel: they are the architecture's own.
+    count = {k: v for k, v in job.model.named_buffers() if not v.is_floating_point()}
     descend, smoothing = job.recipe.make_optimizer().step, job.local.label_smoothing
 
     def update(
@@ -106,7 +109,6 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
         transforms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "apply")]
         terms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "loss")]
         names = {n for _, t in terms for n in t.taps} | {p.at for _, p in transforms if p.at}
-        count = {k: batch.x.new_zeros((), dtype=torch.long) for k in counters}
         fixed = range(len(job.augment), len(job.augment) + len(job.prepare))
         unaltered = all(p.at or i in fixed for i, p in transforms)
 
@@ -204,11 +206,28 @@ def term_names(parts: Sequence[Any]) -> list[str]:
     return [getattr(p, "name", type(p).__name__) for p in parts if hasattr(p, "loss")]
 
 
+def refuse(request: Training) -> None:
+    """What batch norm cannot do, in words instead of wrong statistics or a traceback."""
+    recipe, n = request.job.local, len(request.data)
+    norms = [m for m in request.job.model.modules() if isinstance(m, _BatchNorm)]
+    if any(m.momentum is None and m.track_running_stats for m in norms):
+        raise ConfigError(
+            "batch norm with momentum=None counts its batches, and the count does not travel; give"
+            " it a momentum"
+        )
+    if norms and not recipe.drop_last and n % recipe.batch(n) == 1 < recipe.batch(n):
+        raise ConfigError(
+            f"the last of its batches has one example, which batch norm cannot take (n = {n},"
+            f" batch_size = {recipe.batch_size}); set drop_last or another batch_size"
+        )
+
+
 def train(request: Training) -> Trained:
     """Carry out one request, in this process and alone.
 
     A module's own chance (dropout) comes from the global stream, seeded here and put back.
     """
+    refuse(request)
     job, data = request.job, request.data
     batches, update = order(request), updater(request, tape_grad)
     theta, buffers, opt, parts = begin(request)

@@ -1,5 +1,6 @@
 """Runs conducted together: recorded, selected, resumed."""
 
+import re
 from contextlib import closing
 from dataclasses import replace
 
@@ -10,11 +11,12 @@ from feddg import checkpoint
 from feddg.benchmark import driver
 from feddg.benchmark.driver import Conducted, conduct, conducted, plainly, recorded, size, worst
 from feddg.benchmark.experiment import Experiment
-from feddg.benchmark.records import RunFolder, read_records
+from feddg.benchmark.records import RunFolder, finished, read_records
 from feddg.catalogue import compose
 from feddg.engines import loop
 from feddg.engines.loop import Failure
-from feddg.errors import ConfigError, SiteFailure
+from feddg.errors import ConfigError, RunsFailed, SiteFailure
+from feddg.methods.median import FedMedian as Median
 from feddg.recipe import Recipe
 from tests import toy
 
@@ -184,3 +186,37 @@ def test_the_worst_domain_of_each_kind():
         "test/d": {"loss": 1.0},
     }
     assert worst(scores, "accuracy") == {"val": 0.7, "test": 0.4}
+
+
+def test_a_run_that_fails_is_tried_again_from_its_checkpoint(tmp_path, monkeypatch):
+    """Its neighbour in the lockstep is finished meanwhile."""
+    good, bad = HEART, replace(HEART, method="fedmedian")
+    list(conduct([bad], tmp_path / "whole", 1))
+    real = Median.aggregate
+
+    def failing(self, state, replies, job):
+        if job.round == 2:
+            raise KeyError("note")
+        return (yield from real(self, state, replies, job))
+
+    monkeypatch.setattr(Median, "aggregate", failing)
+    with pytest.raises(RunsFailed, match=f"^{re.escape(bad.key)}: round 2: fedmedian") as found:
+        list(conduct([good, bad], tmp_path / "cut", 1))
+    assert found.value.reasons.keys() == {bad.key}
+    assert finished(tmp_path / "cut" / good.key)
+    assert not finished(tmp_path / "cut" / bad.key)
+    with pytest.raises(SiteFailure, match=r"^round 2: fedmedian"):
+        list(conduct([good, bad], tmp_path / "cut", 1))
+    monkeypatch.setattr(Median, "aggregate", real)
+    [last] = conduct([good, bad], tmp_path / "cut", 1)
+    assert last.record["round"] == 2
+    a, b = (tmp_path / d / bad.key / "model" / "model.safetensors" for d in ("whole", "cut"))
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_a_run_that_cannot_begin_has_no_folder_and_stops_no_other(tmp_path):
+    good, bad = replace(HEART, rounds=1), replace(HEART, method="am")
+    with pytest.raises(RunsFailed, match="cannot train"):
+        list(conduct([bad, good], tmp_path, 1))
+    assert [p.name for p in tmp_path.iterdir()] == [good.key]
+    assert finished(tmp_path / good.key)

@@ -10,6 +10,7 @@ from feddg.benchmark.experiment import Experiment, from_toml, plain
 from feddg.errors import ConfigError, DataError
 from feddg.models.small import MLP
 from feddg.recipe import Recipe
+from feddg.seeds import generator
 from tests.cli.command import sites
 
 HEART = Experiment(data="heart-disease", targets=("va",), model="mlp", rounds=2)
@@ -85,6 +86,13 @@ def test_statistics_of_the_data_come_from_the_sources_alone():
     assert prepares[2] == same.federation.collection.prepare
 
 
+def test_the_option_sources_must_not_hold_what_is_held_out():
+    with pytest.raises(DataError, match="domain 'va' is held out and in the data option sources="):
+        replace(HEART, data_options={"sources": "cleveland,va"}).prepared_run()
+    run, _ = replace(HEART, data_options={"sources": "cleveland"}).prepared_run()
+    assert run.federation.collection.scaled_on == ("cleveland",)
+
+
 def test_methods_of_a_bench_share_one_federation():
     roles.federated.cache_clear()
     a, _ = HEART.prepared_run()
@@ -116,6 +124,24 @@ def test_a_class_that_a_site_lacks(tmp_path):
     with pytest.raises(DataError, match="site 'a' of data has no example of class 'well'"):
         one.prepared()
     assert replace(one, allow_missing_classes=True).prepared().run.names == ["a", "b"]
+
+
+def test_a_class_that_is_held_out_whole_is_missing_too(tmp_path):
+    """Site a has a single 'well'; some seed's validation split takes it from the training rows."""
+    root = sites(tmp_path / "data")
+    header, first, *rest = (root / "a.csv").read_text().split()
+    lines = [header, first.rsplit(",", 1)[0] + ",well"]
+    lines += [row.rsplit(",", 1)[0] + ",ill" for row in rest]
+    (root / "a.csv").write_text("\n".join(lines) + "\n")
+    held = {s: 0 in torch.randperm(40, generator=generator(s, "split"))[:20] for s in range(9)}
+    assert set(held.values()) == {True, False}
+    for seed, gone in held.items():
+        one = Experiment(data=str(root), targets=("c",), share=0.5, seed=seed)
+        if not gone:
+            assert one.prepared().run.names == ["a", "b"]
+            continue
+        with pytest.raises(DataError, match="site 'a' of data has no example of class 'well'"):
+            one.prepared()
 
 
 @pytest.mark.parametrize(

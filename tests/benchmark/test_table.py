@@ -1,5 +1,7 @@
 """Statistics worked by hand, and the printed table letter by letter."""
 
+from dataclasses import replace
+
 import pytest
 
 from feddg.benchmark.experiment import Experiment
@@ -149,3 +151,8 @@ def test_bootstrap_interval_of_a_class_of_one_and_a_sure_one():
     assert bootstrap_interval((0.5, 1.0), (4, 50)) == (0.5, 1.0)
     low, high = bootstrap_interval((0.5, 0.5), (10_000, 10_000))
     assert 0.49 < low < 0.5 < high < 0.51
+
+
+def test_a_failed_run_is_said_in_its_cell_unless_other_seeds_have_a_number():
+    row = replace(TABLE.rows[0], failed=("a", "b"))
+    assert replace(TABLE, rows=(row,)).lines()[1][1:3] == ["failed", "62.00 ± 1.00"]

@@ -104,6 +104,7 @@ def test_a_label_out_of_range(refused, tmp_path):
         (["--participation", "0"], ["participation"]),
         (["--participation", "many"], ["--participation 'many'"]),
         (["--participation", "1.5"], ["participation"]),
+        (["--participation", "1"], ["write 1.0 for all"]),
         (["--device", "cud"], ["did you mean 'cuda'"]),
         (["--device", "cuda"], ["--device cuda", "--device cpu"]),
     ],
@@ -299,3 +300,9 @@ def test_nothing_of_a_failed_run_is_left_in_the_working_folder(refused, tmp_path
     monkeypatch.chdir(tmp_path)
     refused("run", "heart-disease", "--model", "mpl", out=False)
     assert not list(Path.cwd().iterdir())
+
+
+def test_a_method_that_does_not_fit_the_data(refused):
+    said = refused("run", "heart-disease", "--method", "am", "--target", "va")
+    assert said.count("am(") == 1
+    assert "cannot train this model on these data" in said

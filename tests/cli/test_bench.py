@@ -67,3 +67,35 @@ def test_brackets_in_a_name_are_text(capsys, tmp_path):
     said = feddg(capsys, *argv(root, tmp_path / "runs"))
     assert said.code == 0, said.err
     assert "a[bold]" in said.out
+
+
+def test_a_run_that_fails_costs_its_cell_only(capsys, data, tmp_path, monkeypatch):
+    """Exit code 2 at the end, the reason once below the table; the same command tries again."""
+    from feddg.methods.median import FedMedian
+
+    command = list(argv(data, tmp_path, "--markdown"))
+    command[3] = "fedmedian,fedavg"
+    real = FedMedian.aggregate
+
+    def failing(self, state, replies, job):
+        if {r.site for r in replies} == {"a", "b"}:
+            raise KeyError("note")
+        return (yield from real(self, state, replies, job))
+
+    monkeypatch.setattr(FedMedian, "aggregate", failing)
+    monkeypatch.setattr("feddg.benchmark.bench.VISITS_AT_ONCE", 6)  # some batches come after it
+    said = feddg(capsys, *command)
+    assert said.code == 2
+    [median] = [line for line in said.out.splitlines() if line.startswith("| fedmedian")]
+    [average] = [line for line in said.out.splitlines() if line.startswith("| fedavg")]
+    assert median.count("failed") == 1
+    assert "failed" not in average
+    assert "±" in average.split("|")[4]
+    why = "round 0: fedmedian failed at the server: KeyError: 'note'"
+    assert f"fedmedian failed on c (seed 0), c (seed 1): {why}" in said.out
+    assert said.err.splitlines()[-1].startswith("feddg: fedmedian_c_seed0")
+    assert "Traceback" not in said.err
+    monkeypatch.setattr(FedMedian, "aggregate", real)
+    again = feddg(capsys, *command)
+    assert again.code == 0
+    assert "failed" not in again.out

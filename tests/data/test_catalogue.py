@@ -5,6 +5,7 @@ import json
 import pytest
 from PIL import Image
 
+from feddg.data.augment import Flip, Jitter
 from feddg.data.catalogue import catalogue, open_collection
 from feddg.data.check import check
 from feddg.errors import ConfigError, DataError
@@ -58,6 +59,9 @@ def test_options_are_text(pictures, hospitals):
     assert grey["art"].examples.x.shape[1:] == (1, 5, 5)
     named = open_collection("csv", root=str(hospitals), classes="well,ill", ignore="")
     assert named.task == Classification(("well", "ill"))
+    drawn = (Flip(0.0), Jitter(0.2, 0.2))
+    assert open_collection("rotated-mnist", augment="flip=0,jitter=0.2").augment == drawn
+    assert open_collection(str(pictures), size="5", augment="jitter=0.2").augment == drawn[1:]
     site = open_collection("heart-disease", scaling="site", target="va")
     assert site.prepare == ()
 
@@ -80,6 +84,7 @@ def test_the_target_takes_no_part_in_scaling(hospitals):
         ("rotated-mnist", {"seed": "one"}, "option seed='one' of rotated-mnist is no number"),
         ("heart-disease", {"scaling": "sites"}, "unknown scaling 'sites'; did you mean 'site'"),
         ("folder", {}, "folder needs root="),
+        ("rotated-mnist", {"augment": "flop"}, "unknown augmentation 'flop'; did you mean 'flip'"),
     ],
 )
 def test_misspelt(name, options, sentence):

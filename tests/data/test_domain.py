@@ -1,10 +1,12 @@
 """Domains in their roles."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from feddg.data.domain import Collection, Domain, Examples, official_splits
-from feddg.errors import DataError
+from feddg.data.domain import Collection, Domain, Examples, federation, official_splits
+from feddg.errors import ConfigError, DataError
 from feddg.tasks import Classification
 
 
@@ -34,3 +36,21 @@ def test_official_splits_as_wilds_has_them():
 def test_no_official_split_is_said():
     with pytest.raises(DataError, match="no official split"):
         official_splits(collection(h0={"train": 6}, h1={"train": 4}))
+
+
+def test_late_joiners_are_sources():
+    data = collection(a={"train": 4}, b={"train": 4}, c={"train": 4})
+    fed = federation(data, ["a", "b"], ["c"], joins={"b": 3})
+    assert [s.joins for s in fed.sites] == [0, 3]
+    with pytest.raises(ConfigError, match="site of wild 'c'"):
+        federation(data, ["a", "b"], ["c"], joins={"c": 1})
+    with pytest.raises(DataError, match="'a' cannot join in round -1"):
+        federation(data, ["a", "b"], ["c"], joins={"a": -1})
+
+
+@pytest.mark.parametrize("name", ["b", "x/y", "x#", ""])
+def test_names_of_sites(name):
+    fed = federation(collection(a={"train": 4}, b={"train": 4}), ["a", "b"], [])
+    sites = (replace(fed.sites[0], name=name), fed.sites[1])
+    with pytest.raises(DataError, match=r"two sites are called 'b'|cannot name a site"):
+        replace(fed, sites=sites)

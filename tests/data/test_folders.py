@@ -6,7 +6,8 @@ from PIL import Image
 from torch.utils.data import Dataset, TensorDataset
 
 from feddg.data import folders
-from feddg.data.transforms import IMAGENET, Scale
+from feddg.data.augment import Flip, Shift
+from feddg.data.transforms import IMAGENET, Impute, Scale
 from feddg.errors import ConfigError, DataError
 from feddg.tasks import Classification, Regression
 
@@ -158,6 +159,42 @@ def test_from_tensors():
 def test_bad_tensors(domains, sentence):
     with pytest.raises(DataError, match=sentence):
         folders.from_tensors(domains, ["no", "yes"])
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_what_is_not_finite_is_named(value):
+    x, y = X.clone(), Y.float()
+    x[2, 1] = value
+    fine = TensorDataset(X, Y)
+    sentence = rf"domain 'b', row 2, column 1: {value} is not a finite number"
+    with pytest.raises(DataError, match=sentence):
+        folders.from_datasets({"a": fine, "b": TensorDataset(x, Y)}, ["no", "yes"])
+    y[3] = value
+    with pytest.raises(DataError, match=rf"domain 'a', row 3, label: {value} is not"):
+        folders.from_tensors({"a": (X, y)}, Regression())
+
+
+def test_gaps_that_are_filled_may_be_there():
+    x = X.clone()
+    x[0, 0] = NAN
+    filled = (Impute((0.0,) * 3),)
+    assert folders.from_tensors({"a": (x, Y)}, ["no", "yes"], prepare=filled).prepare == filled
+    x[1, 2] = INF
+    with pytest.raises(DataError, match="row 1, column 2: inf"):
+        folders.from_tensors({"a": (x, Y)}, ["no", "yes"], prepare=filled)
+
+
+def test_augmentations_belong_to_the_data(tree):
+    drawn = (Flip(), Shift(2))
+    assert folders.from_images(tree, size=4, augment="flip,shift=2").augment == drawn
+    pixels = torch.zeros(4, 1, 2, 2, dtype=torch.uint8)
+    data = folders.from_datasets({"a": TensorDataset(pixels, Y)}, ["no", "yes"], augment=drawn)
+    assert data.augment == drawn
+    with pytest.raises(DataError, match="augmentations are for images"):
+        folders.from_tensors({"a": (X, Y)}, ["no", "yes"], augment="flip")
 
 
 class Ragged(Dataset):

@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from feddg.data import heart_disease, scaling
-from feddg.data.domain import Collection, Domain, Examples, leave_one_domain_out
+from feddg.data.domain import (
+    Collection,
+    Domain,
+    Examples,
+    federation,
+    leave_one_domain_out,
+    nested_sources,
+)
 from feddg.data.transforms import prepared
 from feddg.errors import ConfigError, DataError
 from feddg.seeds import generator
@@ -118,26 +125,46 @@ def test_the_target_tells_nothing_under_sources_and_something_under_site():
 
 def test_site_scaling_by_hand():
     """Site a: 1, 3 → mean 2, std 1 → −1, 1; the gap is 0 with its indicator 1."""
-    done, prepare = scaling.scaled(
+    done, prepare, seen = scaling.scaled(
         domains(a=[[1.0], [3.0], [NAN]], b=[[9.0], [9.0]]), "site", None, None, indicators=True
     )
-    assert prepare == ()
+    assert not prepare
+    assert not seen
     assert done[0].examples.x.tolist() == [[-1, 0], [1, 0], [0, 1]]
     assert not done[1].examples.x.any()  # constant columns
 
 
 def test_no_scaling_fills_with_the_sources_mean():
-    done, prepare = scaling.scaled(
+    done, prepare, seen = scaling.scaled(
         domains(a=[[1.0], [3.0]], t=[[NAN], [70.0]]), "none", "t", None, indicators=True
     )
+    assert seen == ("a",)
     assert prepared(done[1].examples.x, prepare).tolist() == [[2, 1], [70, 0]]
 
 
 def test_only_training_rows_count_where_splits_are_official():
     domain = domains(a=[[1.0], [3.0], [800.0]])[0]
     split = Domain("a", domain.examples, {"train": torch.tensor([0, 1]), "test": torch.tensor([2])})
-    _, prepare = scaling.scaled((split,), "sources", None, None, indicators=True)
+    _, prepare, _ = scaling.scaled((split,), "sources", None, None, indicators=True)
     assert prepare[0].describe()["fill"] == [2, 0]
+
+
+def test_what_is_held_out_must_not_have_shaped_the_scaling():
+    """Opened without a target, every hospital's sums are in; with one, it can be held out."""
+    everyone = heart_disease.load()
+    assert everyone.scaled_on == NAMES
+    with pytest.raises(DataError, match=r"statistics of va are in .* with target='va'"):
+        leave_one_domain_out(everyone, "va")
+    with pytest.raises(DataError, match=r"statistics of va, hungarian .* as sources="):
+        federation(everyone, ["cleveland"], ["va"], ["hungarian"])
+    assert len(federation(everyone, NAMES, []).sites) == 4
+    own = heart_disease.load(target="va")
+    assert own.scaled_on == NAMES[:3]
+    assert len(leave_one_domain_out(own, "va").sites) == 3
+    assert len(nested_sources(own, NAMES, "va")) == 3
+    with pytest.raises(DataError, match="statistics of hungarian"):
+        leave_one_domain_out(own, "hungarian")
+    assert leave_one_domain_out(heart_disease.load("site"), "va").collection.scaled_on == ()
 
 
 def test_protocols_say_what_was_seen():

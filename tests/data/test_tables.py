@@ -102,7 +102,7 @@ def test_regression(write):
 
 def test_official_splits(write):
     north = "a,label,split\n1,0,train\n2,1,test\n3,0,val\n4,1,train\n"
-    data = from_csv(write(north=north, south="a,label\n9,1\n8,0\n"))
+    data = from_csv(write(north=north, south="a,label\n9,1\n8,0\n"), target="south")
     splits = {name: rows.tolist() for name, rows in data["north"].splits.items()}
     assert splits == {"train": [0, 3], "val": [2], "test": [1]}
     site = leave_one_domain_out(data, "south", share=0.5).sites[0]
@@ -111,6 +111,7 @@ def test_official_splits(write):
     assert site.val.x.flatten().tolist() == [3]
     only_test = from_csv(write(north="a,label,split\n1,0,test\n", south="a,label\n9,1\n"))
     assert only_test["north"].splits["train"].tolist() == []  # test rows are never trained on
+    assert only_test.scaled_on == ("south",)  # nor do they scale
     with pytest.raises(DataError, match=r"row 2, column 'split': 'dev' is none of train, val"):
         from_csv(write(north="a,label,split\n1,0,dev\n"))
 

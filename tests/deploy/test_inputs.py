@@ -55,7 +55,7 @@ def table(tmp_path):
         (data / f"{name}.csv").write_text(TABLE)
     reading = Reading(label="ill", classes=CLASSES, ignore=("site",))
     mlp = Architecture("mlp", {"inputs": 2, "outputs": 2})
-    return deployed(tmp_path / "model", from_csv(data, reading), mlp)
+    return deployed(tmp_path / "model", from_csv(data, reading, target="b"), mlp)
 
 
 def csv(tmp_path, text, name="new"):

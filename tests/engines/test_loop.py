@@ -1,5 +1,6 @@
 """The one loop: who is asked, who answers, and what happens when too few do."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from feddg.engines.workers import Workers
 from feddg.errors import ConfigError, SiteFailure
 from feddg.guard import Guard
 from feddg.methods.fedavg import FedAvg
+from feddg.methods.scaffold import Scaffold
 from feddg.packets import Reply
 from tests import toy
 
@@ -181,3 +183,106 @@ def test_one_thread_is_put_back():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+class Malformed(FedAvg):
+    """The server stumbles over a note in round 1."""
+
+    def aggregate(self, state, replies, job):
+        if job.round == 1:
+            _ = replies[0].notes["absent"]
+        return (yield from super().aggregate(state, replies, job))
+
+
+class Eager(Malformed):
+    """So early that there is no generator yet."""
+
+    def aggregate(self, state, replies, job):
+        if job.round == 1:
+            _ = replies[0].notes["absent"]
+        return FedAvg.aggregate(self, state, replies, job)
+
+
+class Dead(FedAvg):
+    """Merges finite replies to what is not finite, in round 1."""
+
+    def aggregate(self, state, replies, job):
+        after = yield from super().aggregate(state, replies, job)
+        factor = float("inf") if job.round == 1 else 1.0
+        return replace(after, model=replace(after.model, vector=after.model.vector * factor))
+
+
+class Mute(FedAvg):
+    def broadcast(self, state, round):
+        if round == 1:
+            raise ValueError("nothing to say")
+        return super().broadcast(state, round)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (Broken, r"round 1: 2 of 3 sites"),
+        (Malformed, r"round 1: .*Malformed.* failed at the server: KeyError: 'absent'"),
+        (Eager, r"round 1: .*Eager.* failed at the server: KeyError"),
+        (Dead, r"round 1: the model that .*Dead.* merged is not finite"),
+        (Mute, r"round 1: .*Mute.* failed at the server: ValueError: nothing to say"),
+    ],
+)
+def test_a_run_that_fails_leaves_and_the_others_go_on(method, words):
+    bad, good = toy.run(method(), 3), toy.run(compose("fedavg"), 3)
+    left = []
+    steps = list(rounds([bad, good], InProcess(), None, lambda r, e: left.append((r, str(e)))))
+    assert [[r is good for r, _ in done] for done in steps] == [[False, True], [True], [True]]
+    [(who, why)] = left
+    assert who is bad
+    assert re.search(words, why)
+    alone = list(toy.history(good))[-1]
+    assert torch.equal(steps[-1][0][1].state.model.vector, alone.state.model.vector)
+    with pytest.raises(SiteFailure, match=words):
+        list(toy.history(bad))
+
+
+def test_the_same_trouble_of_several_sites_is_said_once():
+    class Dark(FedAvg):
+        def local_update(self, inbox, job, memory):
+            raise RuntimeError("no light" if job.name == "noon" else "no power")
+
+    with pytest.raises(SiteFailure, match=r"dawn, dusk: Run\w+: no power; noon: Run\w+: no light$"):
+        list(toy.history(toy.run(Dark())))
+
+
+class Hiccup(FedAvg):
+    """Noon's model is NaN in round 1, and well again after it."""
+
+    def local_update(self, inbox, job, memory):
+        reply, memory = yield from super().local_update(inbox, job, memory)
+        if job.name == "noon" and inbox.round == 1:
+            dead = replace(reply.model, vector=reply.model.vector * float("nan"))
+            reply = replace(reply, model=dead)
+        return reply, memory
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_refused_reply_leaves_the_sites_memory_as_it_was(workers):
+    """Scaffold's control would be NaN for good, and the site refused for ever."""
+    run = toy.run(Scaffold(Hiccup()), 3, min_sites=2)
+    controls, failures = [], []
+    with open_engine([run], workers) as engine:
+        for k in toy.history(run, engine):
+            controls.append(engine.memories(run)["noon"]["scaffold"])
+            failures.append([f.site for f in k.failures])
+    assert failures == [[], ["noon"], []]
+    assert torch.equal(controls[0], controls[1])
+    assert torch.isfinite(controls[2]).all()
+    assert not torch.equal(controls[1], controls[2])
+
+
+def test_a_reply_in_anothers_name_is_the_failure_of_the_site_that_was_asked():
+    class Posing(FedAvg):
+        def local_update(self, inbox, job, memory):
+            reply, memory = yield from super().local_update(inbox, job, memory)
+            return replace(reply, site="dawn"), memory
+
+    [k] = toy.history(toy.run(Posing(), 1, min_sites=1))
+    assert [f.site for f in k.failures] == ["noon", "dusk"]

@@ -37,6 +37,8 @@ def merged(counts, says, net=None):
     method = compose("fedcsa")
     job = replace(quadratic.run("fedcsa").job(None, 0), model=net or Net())
     [after] = InProcess().work([method.aggregate(State(model=zeros), replies, job)])
+    if isinstance(after, Exception):
+        raise after
     return after.model.views()
 
 

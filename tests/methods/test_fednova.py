@@ -7,6 +7,7 @@ from feddg.catalogue import compose
 from feddg.engines.inprocess import InProcess
 from feddg.local import Job
 from feddg.methods.fednova import reach
+from feddg.packets import State
 from feddg.recipe import Recipe
 from feddg.tasks import Regression
 from tests import toy
@@ -46,6 +47,7 @@ def test_takes_its_shares_from_the_replies_weights():
     ga = [replace(r, weight=w) for r, w in zip(done.replies, (1.0, 0.0), strict=True)]
     start = run.method.init(run.model, run.names)
     [after] = InProcess().work([run.method.aggregate(start, ga, run.job(None, 0))])
+    assert isinstance(after, State), after
     assert after.model.vector.item() == 8.0
 
 

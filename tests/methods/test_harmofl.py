@@ -9,6 +9,7 @@ from feddg.data.domain import Examples
 from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
 from feddg.methods.harmofl import Normalised, mean_amplitude, normalised
+from feddg.packets import State
 from tests import toy
 from tests.methods import quadratic, stacked
 
@@ -75,6 +76,7 @@ def test_after_the_first_round_no_site_can_change_the_mean():
     replies = [r.noting("harmofl", r.notes["harmofl"] + 5) for r in done.replies]
     visit = run.method.aggregate(done.state, replies, run.job(None, 1))
     [after] = InProcess().work([visit])
+    assert isinstance(after, State), after
     assert torch.equal(after.notes["harmofl"], done.state.notes["harmofl"])
 
 

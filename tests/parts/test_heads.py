@@ -17,6 +17,7 @@ from feddg.parts.heads import (
     Vote,
     assembled,
     head_layout,
+    voting,
 )
 from feddg.tasks import Classification, Regression
 from feddg.training import forward
@@ -201,3 +202,20 @@ def one_pass_regression(net: nn.Module) -> Forward:
     x, y = torch.randn(4, 2), torch.randn(4)
     logits, taps = forward(net, values, x, ("1:in",), training=True)
     return Forward(net, Regression(), layout, theta, values, x, y, logits, taps)
+
+
+def test_voting_copies_heads_and_nothing_else():
+    """Heads (1, 0) and (0, 1) of one feature, z = 2: the logits' mean is (1, 1)."""
+
+    class Whole(nn.Linear):
+        def __deepcopy__(self, memo):
+            raise AssertionError("the extractor was copied")
+
+    model, found = Line(), Line()
+    found.extractor.weight.data.fill_(2.0)
+    model.extractor = Whole(1, 1, bias=False)
+    before = model.head.weight.clone()
+    heads = {"a": torch.tensor([1.0, 0.0]), "b": torch.tensor([0.0, 1.0])}
+    vote = voting(found, model, heads, "logits")
+    torch.testing.assert_close(vote(torch.ones(1, 1)), torch.ones(1, 2))
+    assert torch.equal(model.head.weight, before)

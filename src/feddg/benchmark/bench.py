@@ -1,7 +1,7 @@
 """Leave one domain out × methods × seeds, and the table that comes of it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from feddg.benchmark.selection import rule
 from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
 from feddg.catalogue import compose
 from feddg.data.domain import Collection
-from feddg.errors import ConfigError, DataError, unknown
+from feddg.errors import ConfigError, DataError, RunsFailed, said_once, unknown
 
 VISITS_AT_ONCE = 24  # site visits in lockstep: enough to keep the cores busy, few to keep in memory
 
@@ -99,18 +99,33 @@ class Bench:
 
 
 def run(bench: Bench, root: Path, workers: int | None = None) -> Iterator[Event]:
-    """Every experiment that is not finished yet, a batch at a time."""
+    """Every experiment that is not finished yet, a batch at a time; at the end, what failed."""
+    failed: dict[str, str] = {}
     todo = [one for key, one in bench.unique().items() if not finished(root / key)]
     size = max(1, VISITS_AT_ONCE // max(1, len(bench.collection.names) - 1))
     for at in range(0, len(todo), size):
-        yield from conduct(todo[at : at + size], root, workers)
+        try:
+            yield from conduct(todo[at : at + size], root, workers)
+        except RunsFailed as error:
+            failed |= error.reasons
+    if failed:
+        raise RunsFailed(failed, len(todo))
 
 
-def table(bench: Bench, root: Path) -> Table:
-    """From the records on disk, by the selection rule; a cell without all its seeds says so."""
+def table(bench: Bench, root: Path, failed: Mapping[str, str] | None = None) -> Table:
+    """From the records on disk, by the selection rule; a cell without all its seeds says so.
+
+    `failed`: the runs that failed just now, by key, and why.
+    """
     task = bench.collection.task
     found: dict[str, dict[str, dict[int, float]]] = {row: {} for row, _ in bench.rows()}
+    reasons: dict[str, list[tuple[str, str]]] = {row: [] for row in found}
+    lost: dict[str, list[str]] = {row: [] for row in found}
     for row, target, one in bench.experiments():
+        if failed and one.key in failed:
+            lost[row].append(target)
+            reasons[row].append((f"{target} (seed {one.seed})", failed[one.key]))
+            continue
         records = read_records(root / one.key / "results.jsonl")
         if len(records) < one.rounds:
             continue
@@ -119,10 +134,14 @@ def table(bench: Bench, root: Path) -> Table:
             found[row].setdefault(target, {})[one.seed] = cell.value
     published = bench.protocol.published if compares(bench) else None
     domains = bench.domains()
-    rows = [cells(row, found[row], domains, published, listed(row)) for row in found]
+    rows = [
+        replace(cells(row, found[row], domains, published, listed(row)), failed=tuple(lost[row]))
+        for row in found
+    ]
+    told = [f"{row} failed on {said_once(why)}" for row, why in reasons.items() if why]
     return Table(
         title=heading(bench), columns=domains, rows=tuple(rows),
-        notes=(*bench.protocol.notes, *intervals(bench, root)),
+        notes=(*bench.protocol.notes, *intervals(bench, root), *told),
         published=published is not None, seeds=bench.seeds,
     )  # fmt: skip
 

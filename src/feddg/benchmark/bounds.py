@@ -18,7 +18,11 @@ class Bound:
 
 
 DEEPALL = Bound("all sources' data pooled in one place", {"pooled": True}, shares_data=True)
-ORACLE = Bound("trained on 80% of the target, judged on the rest", {"oracle": True}, True)
+ORACLE = Bound(
+    "trained on 80% of the target, judged on the rest; columns are scaled by all of the target",
+    {"oracle": True},
+    shares_data=True,
+)
 SOURCE_ONLY = Bound("each source alone, without the others; a row each", {}, shares_data=False)
 BOUNDS = {"deepall": DEEPALL, "oracle": ORACLE, "source-only": SOURCE_ONLY}
 

@@ -20,7 +20,8 @@ from feddg.deploy import Architecture, save_model
 from feddg.engines import check_workers, one_thread, open_engine
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Question, Round, Run, first_state, rounds
-from feddg.errors import ConfigError
+from feddg.engines.rehearsal import rehearse
+from feddg.errors import ConfigError, FeddgError, RunsFailed
 from feddg.interrupts import deferred
 from feddg.packets import Packet, State
 from feddg.tasks import Task
@@ -70,6 +71,10 @@ class Conducted:
                 f"{self.folder.log} has {len(self.records)} rounds where the checkpoint has"
                 f" {self.stored}; remove the folder to start anew"
             )
+
+    @property
+    def key(self) -> str:
+        return self.folder.path.name if self.folder else self.label
 
     @property
     def task(self) -> Task:
@@ -134,15 +139,24 @@ def conduct(
 ) -> Generator[Event, None, None]:
     """Run what is not finished yet under `root`; yields after every round of each.
 
-    Everything is read and checked before the first folder is made.
+    Everything is read and checked before the first folder is made. Runs that cannot begin, or
+    fail on their way, are told of at the end (RunsFailed), when the others are finished; tried
+    again, they go on from their checkpoints.
     """
     check_workers(workers)
     todo = [(e, root / e.key) for e in experiments]
     todo = [(e, path) for e, path in todo if not finished(path)]
     with ExitStack() as stack, one_thread():
         made = [(e, path, e.prepared()) for e, path in todo]
-        opened = []
+        failed, opened = {}, []
+        for e, _, ready in made:
+            try:
+                rehearse(ready.run)
+            except FeddgError as error:
+                failed[e.key] = str(error)
         for e, path, ready in made:
+            if e.key in failed:
+                continue
             folder = RunFolder.open(path, e.resolved().to_toml(), ready.splits)
             stack.callback(folder.close)
             if folder.finished:  # meanwhile, by another process
@@ -150,8 +164,12 @@ def conduct(
             opened.append(
                 Conducted(ready.run, e.label, e.selection, folder, ready.architecture, e.schedule)
             )
-        if opened:
+        try:
             yield from conducted(opened, workers)
+        except RunsFailed as error:
+            failed |= error.reasons
+        if failed:
+            raise RunsFailed(failed, len(todo))
 
 
 def conducted(opened: Sequence[Conducted], workers: int | None) -> Generator[Event, None, None]:
@@ -159,18 +177,28 @@ def conducted(opened: Sequence[Conducted], workers: int | None) -> Generator[Eve
     going = [c for c in opened if c.at.next_round < c.run.rounds]
     by_run = {id(c.run): c for c in going}
     runs = [c.run for c in going]
+    failed: dict[int, FeddgError] = {}
+
+    def fails(run: Run, error: FeddgError) -> None:
+        failed[id(run)] = error
+
     if going:
         try:
             with open_engine(runs, workers) as engine:
                 for c in going:
                     engine.remember(c.run, c.at.memories)
-                for done in rounds(runs, engine, [(c.at.next_round, c.at.state) for c in going]):
+                starts = [(c.at.next_round, c.at.state) for c in going]
+                for done in rounds(runs, engine, starts, fails):
                     yield from noted(done, by_run, engine)
         finally:
             for c in going:
                 c.keep()
     for c in opened:
-        c.finish()
+        if id(c.run) not in failed:
+            c.finish()
+    if failed:
+        reasons = {by_run[at].key: str(error) for at, error in failed.items()}
+        raise RunsFailed(reasons, len(opened)) from next(iter(failed.values()))
 
 
 def noted(
@@ -183,8 +211,7 @@ def noted(
         c = by_run[id(run)]
         with deferred():
             record = c.note(recorded(run, k, scores), k, engine.memories(run))
-        key = c.folder.path.name if c.folder else c.label
-        events.append(Event(key, c.label, record, c.task.metric))
+        events.append(Event(c.key, c.label, record, c.task.metric))
     yield from events
 
 

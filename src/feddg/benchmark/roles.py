@@ -46,8 +46,14 @@ def overview(data: str, options: Mapping[str, str]) -> Collection:
 def collection(roles: Roles) -> Collection:
     """Statistics of the data come from the sources alone, so it is opened for these roles."""
     options = dict(roles.options)
-    spec, _ = resolve(roles.data, options)
+    spec, values = resolve(roles.data, options)
     held = (*roles.targets, *roles.validation)
+    leaked = [name for name in held if name in values.get("sources", ())]
+    if leaked:
+        raise DataError(
+            f"{roles.data}: domain {leaked[0]!r} is held out and in the data option sources=,"
+            " whose statistics scale the data; take it out there"
+        )
     if not spec.targeted or "sources" in options:
         return opened(roles.data, roles.options)
     if not roles.sources and len(held) < 2:
@@ -83,19 +89,21 @@ def federated(roles: Roles) -> tuple[Federation, Splits]:
         return on_target(roles)
     names = sources(roles)
     data = collection(roles)
-    if not roles.allow_missing_classes:
-        for name in names:
-            complete(data, data[name])
     split = {name: data[name].split(roles.share, roles.seed) for name in names}
     fed = federation(
         data, names, roles.targets, roles.validation, share=roles.share, seed=roles.seed
     )
+    if not roles.allow_missing_classes:
+        complete(fed)
     fed = replace(fed, sites=(pool(fed.sites),)) if roles.pooled else fed
     return fed, {name: rows_of(domain) for name, domain in split.items()}
 
 
 def on_target(roles: Roles) -> tuple[Federation, Splits]:
-    """The targets' own sites: 80% of each trains, the rest is what it is judged on."""
+    """The targets' own sites: 80% of each trains, the rest is what it is judged on.
+
+    Where columns are scaled it is by all of a target's values, none of its labels.
+    """
     data = collection(replace(roles, oracle=False, targets=(), sources=roles.targets))
     split = [data[name].split(JUDGED, roles.seed) for name in roles.targets]
     judged = [replace(d, splits={"test": d.splits["val"]}) for d in split]
@@ -104,17 +112,20 @@ def on_target(roles: Roles) -> tuple[Federation, Splits]:
     return fed, {d.name: rows_of(d) for d in split}
 
 
-def complete(data: Collection, domain: Domain) -> None:
-    """A site without examples of a class unlearns it: that is said, not passed over."""
+def complete(fed: Federation) -> None:
+    """A site that trains on no example of a class unlearns it: that is said, not passed over."""
+    data = fed.collection
     if not isinstance(data.task, Classification):
         return
-    there = set(domain.examples.y.unique().tolist())
-    for k, name in enumerate(data.task.classes):
-        if k not in there:
-            raise DataError(
-                f"site {domain.name!r} of {data.name} has no example of class {name!r}; add some,"
-                " leave the site out, or pass --allow-missing-classes if that is how it is"
-            )
+    for site in fed.sites:
+        there = set(site.train.y.unique().tolist())
+        for k, name in enumerate(data.task.classes):
+            if k not in there:
+                raise DataError(
+                    f"site {site.name!r} of {data.name} has no example of class {name!r} to train"
+                    " on; add some, leave the site out, or pass --allow-missing-classes"
+                    " (allow_missing_classes=True in Python) if that is how it is"
+                )
 
 
 def rows_of(domain: Domain) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.selection import Record, rule
 from feddg.tasks import Classification, Task
 
-NONE = "–"
+NONE, FAILED = "–", "failed"
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Row:
     numbers: tuple[Number | None, ...]
     average: Number | None
     paper: float | None  # the published average
+    failed: tuple[str, ...] = ()  # the targets on which a run failed
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,10 @@ class Table:
         body = [
             [
                 row.name,
-                *(self.cell(n) for n in row.numbers),
+                *(
+                    FAILED if n is None and c in row.failed else self.cell(n)
+                    for c, n in zip(self.columns, row.numbers, strict=True)
+                ),
                 self.cell(row.average),
                 f"{row.paper:.2f}" if row.paper is not None else NONE,
             ]

@@ -70,15 +70,22 @@ def conduct(
 ) -> None:
     from feddg.benchmark.bench import run, table
     from feddg.cli.progress import follow
+    from feddg.errors import RunsFailed
 
-    follow(run(wanted, root, workers), wanted.unique(), root, quiet=json)
-    found = table(wanted, root)
+    failure = None
+    try:
+        follow(run(wanted, root, workers), wanted.unique(), root, quiet=json)
+    except RunsFailed as error:  # the table of all the others comes first
+        failure = error
+    found = table(wanted, root, failure.reasons if failure else {})
     if json:
         print_json({**found.to_dict(), "runs": str(root)})
     elif markdown:
         print(found.markdown())
     else:
         show(found, root)
+    if failure:
+        raise failure
 
 
 def show(found: "Table", root: Path) -> None:

@@ -104,6 +104,8 @@ def asked(text: str) -> float | int:
     """3 is a number of sites, 0.5 and 1.0 are shares."""
     from feddg.errors import ConfigError
 
+    if text == "1":
+        raise ConfigError("--participation 1 can mean all or one: write 1.0 for all, 0.01 for one")
     try:
         return int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from feddg.data import folders, heart_disease, rotated_mnist, scaling, tables
+from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
 from feddg.errors import ConfigError, DataError, unknown
 
@@ -53,7 +54,7 @@ def open_collection(name_or_path: str, *, target: str | None = None, **options: 
     """A data set of the catalogue, or a folder: of CSVs, or of images by domain and class.
 
     Where columns are scaled by the sources' sums (heart-disease, csv), the sources are all
-    domains but `target`. Without a target they are all: no domain is then unseen.
+    domains but `target`. Without a target they are all: none can then be held out.
     """
     spec, values = resolve(name_or_path, options)
     if spec.targeted:
@@ -124,6 +125,7 @@ SPECS = (
             "direction": _one_of("direction", rotated_mnist.TURNS),
             "root": Path,
             "seed": int,
+            "augment": augmentation,
         },
         notes="The two protocols, and the two directions, are not comparable.",
     ),
@@ -159,6 +161,7 @@ SPECS = (
             "channels": int,
             "normalise": _one_of("normalisation", folders.NORMALISE),
             "least": int,
+            "augment": augmentation,
         },
         notes="A class may be missing at a site. PACS, VLCS and Office-Home have this layout.",
     ),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from feddg.errors import DataError
+from feddg.errors import DataError, unknown
 from feddg.seeds import generator
 from feddg.tasks import Task
 
@@ -47,6 +47,12 @@ class Examples:
         return Examples(x, y)
 
 
+def check_name(kind: str, name: str) -> None:
+    """Names stand in the keys of scores and in the labels of streams of chance."""
+    if not name or "/" in name or name.endswith("#"):
+        raise DataError(f"{name!r} cannot name a {kind}: no '/', no '#' at its end")
+
+
 @dataclass(frozen=True, eq=False)
 class Domain:
     """A domain's examples, and its splits as row numbers: "train", "val", "test"."""
@@ -56,8 +62,7 @@ class Domain:
     splits: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.name or "/" in self.name or self.name.endswith("#"):
-            raise DataError(f"{self.name!r} cannot name a domain: no '/', no '#' at its end")
+        check_name("domain", self.name)
 
     def part(self, split: str) -> Examples | None:
         rows = self.splits.get(split)
@@ -116,6 +121,7 @@ class Collection:
     augment: tuple[Any, ...] = ()
     protocol: str = ""  # how it was made and split; a paper's number stands beside the same only
     columns: tuple[str, ...] = ()  # the features' names, where they have any
+    scaled_on: tuple[str, ...] = ()  # the domains whose statistics `prepare` holds
 
     def __getitem__(self, name: str) -> Domain:
         for domain in self.domains:
@@ -141,6 +147,14 @@ class Federation:
     def __post_init__(self) -> None:
         if not self.sites:
             raise DataError(f"{self.collection.name}: a federation needs at least one site")
+        names = [site.name for site in self.sites]
+        for name in names:
+            check_name("site", name)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DataError(
+                f"{self.collection.name}: two sites are called {twice[0]!r}; rename one"
+            )
 
 
 def federation(
@@ -151,14 +165,39 @@ def federation(
     *,
     share: float = 0.0,
     seed: int = 0,
+    joins: Mapping[str, int] | None = None,
 ) -> Federation:
-    """The named domains in their roles; `share` of each source is held out for selection."""
+    """The named domains in their roles; `share` of each source is held out for selection.
+
+    joins   the first round (from 0) of sites that are not there from the beginning
+    """
     roles = [*sources, *targets, *validation]
     if len(set(roles)) < len(roles):
         raise DataError(f"{collection.name}: a domain stands in two roles: {', '.join(roles)}")
-    sites = tuple(Site.of(collection[name].split(share, seed)) for name in sources)
+    unseen(collection, [*targets, *validation])
+    late = joins or {}
+    for name, first in late.items():
+        if name not in sources:
+            raise unknown(f"site of {collection.name}", name, sources)
+        if first < 0:
+            raise DataError(f"site {name!r} cannot join in round {first}; rounds count from 0")
+    sites = tuple(
+        replace(Site.of(collection[name].split(share, seed)), joins=late.get(name, 0))
+        for name in sources
+    )
     judged = tuple(collection[name] for name in targets)
     return Federation(sites, judged, collection, tuple(collection[name] for name in validation))
+
+
+def unseen(collection: Collection, held: Sequence[str]) -> None:
+    """What is held out must not have shaped the preprocessing."""
+    leaked = [name for name in held if name in collection.scaled_on]
+    if leaked:
+        way = f"target={held[0]!r}" if len(held) == 1 else "the training domains as sources="
+        raise DataError(
+            f"{collection.name}: statistics of {', '.join(leaked)} are in the preprocessing;"
+            f" open the data with {way}"
+        )
 
 
 def leave_one_domain_out(

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from feddg.data.augment import IMAGES, augmentation
 from feddg.data.domain import Collection, Domain, Examples
-from feddg.data.transforms import IMAGENET, Scale, Transform
+from feddg.data.transforms import IMAGENET, Impute, Scale, Transform
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification, Task
 
@@ -34,12 +35,17 @@ class Tree:
 
 
 def from_images(
-    root: str | Path, size: int = 224, channels: int = 3, normalise: str = "none", least: int = 2
+    root: str | Path,
+    size: int = 224,
+    channels: int = 3,
+    normalise: str = "none",
+    least: int = 2,
+    augment: str | tuple[Any, ...] = (),
 ) -> Collection:
     """`root/<domain>/<class>/<image>`, decoded to uint8 N×channels×size×size.
 
     A class may be missing in a domain. `normalise` is none ([0, 1]) or imagenet; `least` is how
-    many domains there must be.
+    many domains there must be; `augment` as in `augmentation`.
     """
     if normalise not in NORMALISE:
         raise unknown("normalisation", normalise, NORMALISE)
@@ -47,12 +53,14 @@ def from_images(
         raise DataError(f"size={size}, channels={channels}: size is positive, channels 1 or 3")
     if normalise == "imagenet" and channels != 3:
         raise DataError("normalise=imagenet is for channels=3")
+    drawn = augmentation(augment)
     tree = scan(root, least)
     if tree.problems:
         raise DataError(and_more(tree.problems))
     domains = tuple(_domain(tree, name, size, channels) for name in tree.images)
     task = Classification(tree.classes)
-    return Collection(tree.root.name, domains, task, (NORMALISE[normalise],), protocol="folder")
+    prepare = (NORMALISE[normalise],)
+    return Collection(tree.root.name, domains, task, prepare, drawn, protocol="folder")
 
 
 def scan(root: str | Path, least: int = 2) -> Tree:
@@ -126,20 +134,26 @@ def from_tensors(
     task: Task | Sequence[str],
     name: str = "tensors",
     prepare: tuple[Transform, ...] | None = None,
+    augment: str | tuple[Any, ...] = (),
 ) -> Collection:
     """From {domain: (x, y)}; `task` is a task or the names of the classes.
 
-    uint8 images are scaled to [0, 1] unless `prepare` says what else.
+    uint8 images are scaled to [0, 1] unless `prepare` says what else; NaN are allowed where it
+    begins with `Impute`. `augment`: transforms, or text as in `augmentation`.
     """
     made: Task = Classification(tuple(task)) if isinstance(task, Sequence) else task
     found = tuple(Domain(key, Examples.of(data)) for key, data in domains.items())
     if not found:
         raise DataError(f"{name}: no domain was given")
-    for domain in found:
-        _check_examples(domain, found[0], made)
     if prepare is None:
         prepare = (Scale(),) if found[0].examples.x.dtype == torch.uint8 else ()
-    return Collection(name, found, made, prepare, protocol="own data")
+    for domain in found:
+        _check_examples(domain, found[0], made)
+        _check_finite(domain, filled=bool(prepare) and isinstance(prepare[0], Impute))
+    drawn = augmentation(augment)
+    if found[0].examples.x.dim() != 4 and any(isinstance(t, IMAGES) for t in drawn):
+        raise DataError(f"{name}: augmentations are for images, N×C×H×W; leave out augment=")
+    return Collection(name, found, made, prepare, drawn, protocol="own data")
 
 
 def from_datasets(
@@ -147,6 +161,7 @@ def from_datasets(
     task: Task | Sequence[str],
     name: str = "datasets",
     prepare: tuple[Transform, ...] | None = None,
+    augment: str | tuple[Any, ...] = (),
 ) -> Collection:
     """From {domain: map-style torch data set of (input, label)}, read once into tensors."""
     found = {}
@@ -158,7 +173,7 @@ def from_datasets(
                 f"domain {key!r}: its data set cannot be stacked into tensors ({why}); every item"
                 " must be a pair (tensor, label) and all inputs of one shape"
             ) from None
-    return from_tensors(found, task, name, prepare)
+    return from_tensors(found, task, name, prepare, augment)
 
 
 def and_more(problems: Sequence[str]) -> str:
@@ -202,6 +217,22 @@ def _check_examples(domain: Domain, first: Domain, task: Task) -> None:
             f"{name}, example {row}: label {int(data.y[row])} is out of range;"
             f" {task.outputs} classes mean 0…{task.outputs - 1}"
         )
+
+
+def _check_finite(domain: Domain, filled: bool) -> None:
+    """`filled`: whether what prepares the batches fills NaN."""
+    x, y = domain.examples.x, domain.examples.y
+    for what, values in (("column", x), ("label", y)):
+        if not values.is_floating_point():
+            continue
+        wrong = values.isinf() if filled and values is x else ~values.isfinite()
+        if wrong.any():
+            row, *at = wrong.nonzero()[0].tolist()
+            where = f"{what} {', '.join(map(str, at))}".strip()
+            raise DataError(
+                f"domain {domain.name!r}, row {row}, {where}: {values[(row, *at)].item()} is not a"
+                " finite number; mend it or leave the row out"
+            )
 
 
 def _folders(root: Path) -> list[Path]:

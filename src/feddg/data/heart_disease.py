@@ -36,15 +36,17 @@ def load(
     """Four domains of 26 columns: 13 raw values (NaN where missing) and 13 indicators.
 
     scaling   "sources": fill and scale by the pooled sums of `sources`, by default of all
-              hospitals but `target`; without a target of all four, which is honest only where
-              none of them is held out
+              hospitals but `target`; without a target of all four, and then none of them can
+              be held out
               "site": every hospital by its own sums; the target's unlabelled values take part
               "none": raw values; gaps get the mean by the sources' sums
     """
     domains = tuple(Domain(name, _read(name)) for name in HOSPITALS)
-    domains, prepare = scaled(domains, scaling, target, sources, indicators=True)
-    protocol = PROTOCOLS[scaling]
-    return Collection("heart-disease", domains, TASK, prepare, protocol=protocol, columns=FEATURES)
+    domains, prepare, seen = scaled(domains, scaling, target, sources, indicators=True)
+    return Collection(
+        "heart-disease", domains, TASK, prepare, protocol=PROTOCOLS[scaling], columns=FEATURES,
+        scaled_on=seen,
+    )  # fmt: skip
 
 
 @cache

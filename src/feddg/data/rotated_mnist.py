@@ -11,12 +11,14 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from feddg.data.augment import augmentation
 from feddg.data.domain import Collection, Domain, Examples
 from feddg.data.transforms import Scale
 from feddg.errors import DataError, unknown
@@ -36,6 +38,7 @@ def load(
     direction: str = "",
     root: str | Path | None = None,
     seed: int = 0,
+    augment: str | tuple[Any, ...] = (),
 ) -> Collection:
     """Domains m0 … m75, uint8 N×1×28×28, scaled to [0, 1] by `prepare`.
 
@@ -44,6 +47,7 @@ def load(
                 clockwise, though the paper's rows look as if it had turned the other way)
     root        domainbed: the folder with MNIST's four idx files, plain or .gz
     seed        domainbed: of the shuffle
+    augment     as in `augmentation`; neither protocol has any
     """
     if protocol not in PROTOCOLS:
         raise unknown("protocol", protocol, PROTOCOLS)
@@ -52,7 +56,8 @@ def load(
         raise unknown("direction", direction, TURNS)
     domains = make(direction or own, root, seed)
     label = protocol if direction in ("", own) else f"{protocol}, {direction}"
-    return Collection("rotated-mnist", domains, TASK, (Scale(),), protocol=label)
+    drawn = augmentation(augment)
+    return Collection("rotated-mnist", domains, TASK, (Scale(),), drawn, protocol=label)
 
 
 def rotate(images: Bytes, degrees: float) -> Bytes:

@@ -75,20 +75,23 @@ def scaled(
     target: str | None,
     sources: Collection[str] | None,
     indicators: bool,
-) -> tuple[tuple[Domain, ...], tuple[Transform, ...]]:
-    """The domains and what prepares their batches, scaled in one of the ways of `SCALINGS`."""
+) -> tuple[tuple[Domain, ...], tuple[Transform, ...], tuple[str, ...]]:
+    """The domains in one of the ways of `SCALINGS`, what prepares them, and by whose statistics."""
     if scaling not in SCALINGS:
         raise unknown("scaling", scaling, SCALINGS)
     known = {d.name: d for d in domains}
     for name in [*(sources or ()), *([target] if target else [])]:
         if name not in known:
             raise unknown("domain", name, known)
-    chosen = {n: d for n, d in known.items() if (n in sources if sources else n != target)}
+    others = [n for n in known if n != target]
+    default = [n for n in others if _trains(known[n])] or others
+    chosen = {n: d for n, d in known.items() if n in (sources or default)}
     if not chosen:
         raise DataError(f"scaling by sources: no domain besides the target {target!r}")
     if target in chosen:
         raise DataError(f"domain {target!r} is the target and a source; choose one role for it")
-    return SCALINGS[scaling](domains, chosen, indicators)
+    done, prepare = SCALINGS[scaling](domains, chosen, indicators)
+    return done, prepare, tuple(chosen) if prepare else ()
 
 
 Scaled = tuple[tuple[Domain, ...], tuple[Transform, ...]]
@@ -134,6 +137,12 @@ PROTOCOLS = {
     "site": "scaled by site (sees the target's unlabelled values)",
     "none": "not scaled",
 }
+
+
+def _trains(domain: Domain) -> bool:
+    """Whether an official split leaves it rows to train on."""
+    train = domain.splits.get("train")
+    return train is None or len(train) > 0
 
 
 def _training(domain: Domain) -> Examples:

@@ -96,9 +96,11 @@ def from_csv(
     columns = sheets[0].features
     domains = tuple(_domain(sheet, columns, reading, task, groups) for sheet in sheets)
     indicators = reading.missing == "mean"
-    domains, prepare = scaled(domains, scaling, target, sources, indicators)
-    protocol, name = PROTOCOLS[scaling], Path(root).name
-    return Collection(name, domains, task, prepare, protocol=protocol, columns=tuple(columns))
+    domains, prepare, seen = scaled(domains, scaling, target, sources, indicators)
+    return Collection(
+        Path(root).name, domains, task, prepare, protocol=PROTOCOLS[scaling],
+        columns=tuple(columns), scaled_on=seen,
+    )  # fmt: skip
 
 
 def read(root: str | Path, reading: Reading, least: int = 2) -> tuple[list[Sheet], list[str]]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from feddg.data.domain import Site
 from feddg.engines.loop import Failure, Post, Question, Run
-from feddg.errors import FeddgError
+from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Request, Training, evaluate
-from feddg.method import Work
+from feddg.method import Visit, Work
 from feddg.packets import Reply, State
 from feddg.tasks import Scores
 from feddg.training import train
@@ -23,14 +24,11 @@ def perform(request: Request) -> Answer:
 @dataclass(eq=False)
 class InProcess:
     kept: dict[int, dict[str, Tree]] = field(default_factory=dict)  # id(run) -> site -> memory
+    staged: dict[int, dict[str, Tree]] = field(default_factory=dict)  # until they are committed
 
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
         visits = [
-            post.run.method.local_update(
-                post.inbox,
-                post.run.job(site, post.inbox.round),
-                self.memories(post.run).get(site.name, {}),
-            )
+            visit(post, site, self.memories(post.run).get(site.name, {}))
             for post in posts
             for site in post.sites
         ]
@@ -38,22 +36,24 @@ class InProcess:
         answers: list[list[Reply | Failure]] = []
         for post in posts:
             answers.append([])
+            self.staged[id(post.run)] = {}
             for site in post.sites:
                 result = next(done)
                 if isinstance(result, Exception):
                     answers[-1].append(Failure(site.name, explained(result)))
                     continue
                 reply, memory = result
-                self.kept.setdefault(id(post.run), {})[site.name] = memory
+                self.staged[id(post.run)][site.name] = memory
                 answers[-1].append(reply)
         return answers
 
-    def work(self, visits: Sequence[Work[State]]) -> list[State]:
-        results = self.drive(visits)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return results  # type: ignore[return-value]
+    def commit(self, run: Run, sites: Sequence[str]) -> None:
+        staged = self.staged.pop(id(run), {})
+        kept = {name: staged[name] for name in sites if name in staged}
+        self.kept[id(run)] = {**self.memories(run), **kept}
+
+    def work(self, visits: Sequence[Work[State]]) -> list[State | Exception]:
+        return self.drive(visits)
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
         return [scored(q) for q in questions]
@@ -95,8 +95,10 @@ def attempted(request: Request) -> Answer:
         return error
 
 
-def explained(error: Exception) -> str:
-    return str(error) if isinstance(error, FeddgError) else f"{type(error).__name__}: {error}"
+def visit(post: Post, site: Site, memory: Tree) -> Visit:
+    """Nothing of the method runs before the visit is driven, so that no error escapes it."""
+    job = post.run.job(site, post.inbox.round)
+    return (yield from post.run.method.local_update(post.inbox, job, memory))
 
 
 def scored(question: Question) -> dict[str, Scores]:

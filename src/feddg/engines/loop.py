@@ -1,6 +1,6 @@
 """The one federated loop, for any number of runs at once. An engine only reaches the sites."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -9,8 +9,9 @@ from typing import Protocol
 import torch
 from torch import Generator, nn
 
+from feddg.catalogue import spelled
 from feddg.data.domain import Examples, Federation, Site
-from feddg.errors import ConfigError, SiteFailure
+from feddg.errors import ConfigError, FeddgError, SiteFailure, explained, said_once
 from feddg.guard import Guard
 from feddg.local import Job
 from feddg.method import Method, Work
@@ -116,10 +117,16 @@ class Question:
 
 class Engine(Protocol):
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
-        """Deliver every run's inbox to its sites; answers in the order of the sites."""
+        """Deliver every run's inbox to its sites; answers in the order of the sites.
 
-    def work(self, visits: Sequence[Work[State]]) -> list[State]:
-        """Carry out the server's side."""
+        What the sites remember of it waits for `commit`.
+        """
+
+    def commit(self, run: Run, sites: Sequence[str]) -> None:
+        """These sites' replies were accepted: their memories are renewed, the others' stay."""
+
+    def work(self, visits: Sequence[Work[State]]) -> list[State | Exception]:
+        """Carry out the server's side; an error is of its run alone."""
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
         """Evaluate; in a real federation each site scores its own data."""
@@ -142,36 +149,86 @@ class Round:
     seconds: float = 0.0
 
 
+def leave(run: Run, error: FeddgError) -> None:
+    """Where nobody deals with a run's failure it ends them all."""
+    raise error
+
+
 def rounds(
-    runs: Sequence[Run], engine: Engine, starts: Sequence[tuple[int, State]] | None = None
+    runs: Sequence[Run],
+    engine: Engine,
+    starts: Sequence[tuple[int, State]] | None = None,
+    failed: Callable[[Run, FeddgError], None] = leave,
 ) -> Iterator[list[tuple[Run, Round]]]:
-    """Step all unfinished runs one round at a time; `starts` goes on from (round, state)."""
+    """Step all unfinished runs one round at a time; `starts` goes on from (round, state).
+
+    A run that fails is handed to `failed` and leaves; the others go on.
+    """
     began = starts or [(0, first_state(r)) for r in runs]
     states = {id(run): at for run, at in zip(runs, began, strict=True)}
+
+    def fails(run: Run, error: Exception) -> None:
+        k, _ = states.pop(id(run))
+        failed(run, described(run, k, error))
+
     while True:
-        going = [r for r in runs if states[id(r)][0] < r.rounds]
+        going = [r for r in runs if id(r) in states and states[id(r)][0] < r.rounds]
         if not going:
             return
         t = perf_counter()
-        posts = []
+        posts, heard, visits, done = [], [], [], []
         for run in going:
-            k, state = states[id(run)]
-            posts.append(Post(run, run.method.broadcast(state, k), run.asked(k)))
-        sifted = [sift(p, got) for p, got in zip(posts, engine.exchange(posts), strict=True)]
-        visits = [
-            p.run.method.aggregate(
-                fresh(states[id(p.run)][1]), good, p.run.job(p.run.server, p.inbox.round)
-            )
-            for p, (good, _) in zip(posts, sifted, strict=True)
-        ]
+            try:
+                posts.append(posted(run, *states[id(run)]))
+            except Exception as error:
+                fails(run, error)
+        for post, answers in zip(posts, engine.exchange(posts), strict=True):
+            try:
+                good, bad = sift(post, answers)
+            except Exception as error:
+                fails(post.run, error)
+            else:
+                heard.append((post, good, bad))
+                visits.append(merged(post, states[id(post.run)][1], good))
         after = engine.work(visits)
         took = (perf_counter() - t) / len(going)
-        done = []
-        for post, state, (good, bad) in zip(posts, after, sifted, strict=True):
-            k = post.inbox.round
-            states[id(post.run)] = (k + 1, state)
-            done.append((post.run, Round(k, state, good, bad, took)))
-        yield done
+        for (post, good, bad), state in zip(heard, after, strict=True):
+            run, k = post.run, post.inbox.round
+            if isinstance(state, Exception):
+                fails(run, state)
+                continue
+            engine.commit(run, [r.site for r in good])
+            states[id(run)] = (k + 1, state)
+            done.append((run, Round(k, state, good, bad, took)))
+        if done:
+            yield done
+
+
+def posted(run: Run, round: int, state: State) -> Post:
+    return Post(run, run.method.broadcast(state, round), run.asked(round))
+
+
+def merged(post: Post, state: State, good: Sequence[Reply]) -> Work[State]:
+    """The next state, never one with a dead model."""
+    run, k = post.run, post.inbox.round
+    after = yield from run.method.aggregate(fresh(state), good, run.job(run.server, k))
+    if not torch.isfinite(after.model.vector).all():
+        raise SiteFailure(
+            f"round {k}: the model that {spelled(run.method)} merged is not finite (NaN or"
+            " infinity); try a lower learning rate"
+        )
+    return after
+
+
+def described(run: Run, round: int, error: Exception) -> FeddgError:
+    """An error at the server, in words; what is in words already stays as it is."""
+    if isinstance(error, FeddgError):
+        return error
+    found = SiteFailure(
+        f"round {round}: {spelled(run.method)} failed at the server: {explained(error)}"
+    )
+    found.__cause__ = error
+    return found
 
 
 def first_state(run: Run) -> State:
@@ -189,18 +246,18 @@ def sift(post: Post, answers: Sequence[Reply | Failure]) -> tuple[list[Reply], l
     good: list[Reply] = []
     bad: list[Failure] = []
     declared = frozenset(run.method.reveals.notes)
-    for answer in answers:
+    for site, answer in zip(post.sites, answers, strict=True):
         if isinstance(answer, Failure):
             bad.append(answer)
             continue
-        fault = run.guard.fault(answer, post.inbox, declared)
+        fault = run.guard.fault(answer, post.inbox, declared, site.name)
         if fault:
-            bad.append(Failure(answer.site, fault))
+            bad.append(Failure(site.name, fault))
         else:
             good.append(answer)
     needed = len(post.sites) if run.min_sites is None else run.min_sites
     if len(good) < max(needed, 1):
-        what = "; ".join(f"{f.site}: {f.reason}" for f in bad)
+        what = said_once((f.site, f.reason) for f in bad)
         raise SiteFailure(
             f"round {post.inbox.round}: {len(good)} of {len(post.sites)} sites gave a good reply,"
             f" {max(needed, 1)} are needed. {what}"

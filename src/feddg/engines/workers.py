@@ -21,9 +21,9 @@ from typing import Any
 import torch
 
 from feddg import wire
-from feddg.engines.inprocess import InProcess, explained, scored
+from feddg.engines.inprocess import InProcess, scored
 from feddg.engines.loop import Failure, Post, Question, Run
-from feddg.errors import FeddgError, SiteFailure
+from feddg.errors import FeddgError, SiteFailure, explained
 from feddg.interrupts import deferred
 from feddg.packets import Inbox, Reply, State
 from feddg.tasks import Scores
@@ -93,13 +93,14 @@ class Workers(InProcess):
         order = sorted(range(len(visits)), key=cost, reverse=True)
         answers: list[list[Reply | Failure]] = [[] for _ in posts]
         place = {id(p): i for i, p in enumerate(posts)}
+        self.staged |= {id(p.run): {} for p in posts}
         for (post, site), (head, packets) in zip(visits, self.spread(order, task), strict=True):
             if "error" in head:
                 answers[place[id(post)]].append(Failure(site.name, head["error"]))
                 continue
             reply = wire.unpack_packet(packets[0])
             assert isinstance(reply, Reply)
-            self.kept.setdefault(id(post.run), {})[site.name] = wire.unpack(packets[1])
+            self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
             answers[place[id(post)]].append(reply)
         return answers
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from feddg.errors import within
 from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -53,6 +54,11 @@ class AM(Wrapper):
     inner: Method = FedAvg()
     p: float = 0.5
     strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("am: p", self.p, 0, 1)
+        within("am: strength", self.strength, 0, 1)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         need_images(job, "am")

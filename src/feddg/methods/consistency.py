@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from feddg.data.randaugment import RandAugment, extremes
-from feddg.errors import ConfigError, check_choices
+from feddg.errors import ConfigError, check_choices, within
 from feddg.local import Forward, Job, Transform
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -96,6 +96,8 @@ class Consistency(Wrapper):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choices("consistency", self)
+        for name in ("weight", "cutout", "noise", "shift"):
+            within(f"consistency: {name}", getattr(self, name))
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         if not isinstance(job.task, Classification):

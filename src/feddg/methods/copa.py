@@ -61,7 +61,7 @@ class COPA(Wrapper):
     iterate: bool = True
     vote: Literal["softmax", "logits"] = "softmax"
 
-    claims: ClassVar[frozenset[str]] = frozenset({"head"})
+    claims: ClassVar[frozenset[str]] = frozenset({"head", "start"})
     deploys: ClassVar[tuple[str, ...]] = ("head", "heads")
     own: ClassVar[Reveals] = Reveals({"heads": "the site's head, which every other site is sent"})
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from feddg.errors import ConfigError, check_choices
+from feddg.errors import ConfigError, check_choices, within
 from feddg.local import Job, TaskLoss
 from feddg.merges.layerwise import ByLayerDivergence, Distance, Per, Strategy
-from feddg.method import Method, Reveals, Visit, Work, Wrapper
+from feddg.method import Method, Reveals, Visit, Work, Wrapper, chain, title
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
 from feddg.parts.alignment import Matching, Pairs
@@ -65,6 +65,15 @@ class CSAC(Wrapper):
         if self.alignment == "none" and not self.cross_entropy:
             raise ConfigError("csac without alignment and without cross_entropy has no loss left")
         super().__post_init__()
+        within("csac: label_smoothing", self.label_smoothing, 0, 1)
+        for name in ("lam", "channels", "size"):
+            within(f"csac: {name}", getattr(self, name))
+        apart = [k for k in chain(self.inner) if "heads" in getattr(k, "deploys", ())]
+        if apart and self.alignment == "logits":
+            raise ConfigError(
+                f"csac(alignment='logits') compares the outputs of one classifier, but"
+                f" {title(apart[0])} keeps one per site; choose another alignment"
+            )
 
     @property
     def leaf(self) -> FedAvg:
@@ -102,7 +111,7 @@ class CSAC(Wrapper):
         learned = memory.get("learned", {}).get("csac")
         term = visit.term(local, teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
-        fused = self.inner.predictor(reply, job.model)
+        fused = self.inner.predictor(Reply(site=job.name, model=reply.model), job.model)
         learned = memory.get("learned", {}).get("csac", term.projection)
         return reply.noting("csac", visit.spread(term, learned, fused, local, job)), memory
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from feddg.data.transforms import Numbers, Scale
+from feddg.errors import within
 from feddg.local import Job, prepared
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -49,6 +50,14 @@ class ELCFS(Wrapper):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "official": {"hard": True, "bank": 0.125, "second_order": False}
     }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("elcfs: rate", self.rate)
+        within("elcfs: clip", self.clip, above=True)
+        within("elcfs: meta", self.meta)
+        within("elcfs: window", self.window, 0, 0.5)
+        within("elcfs: bank", self.bank, 0, 1, above=True)
 
     @property
     def reveals(self) -> Reveals:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import nn
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, within
 from feddg.local import Job, TaskLoss
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -38,6 +38,12 @@ class FedADG(Wrapper):
     rate: float = 0.7
 
     own: ClassVar[Reveals] = Reveals({"fedadg": "the weights of the generator of features"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("fedadg: alpha", self.alpha, 0, 1)
+        within("fedadg: label_smoothing", self.label_smoothing, 0, 1)
+        within("fedadg: rate", self.rate)
 
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         head = anatomy(model).head

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from feddg.errors import within
 from feddg.local import Forward, Job, prepared
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -71,9 +72,15 @@ class FedIIR(Wrapper):
     weight: float = 1e-3
     ema: float = 0.95
 
+    claims: ClassVar[frozenset[str]] = frozenset({"head"})
     own: ClassVar[Reveals] = Reveals(
         {"fediir": "the mean gradient of the head on the site's data, and its number of batches"}
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("fediir: weight", self.weight)
+        within("fediir: ema", self.ema, 0, 1)
 
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         head = model.get_submodule(anatomy(model).head)

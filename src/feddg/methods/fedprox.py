@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from feddg.errors import within
 from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -20,6 +21,10 @@ class FedProx(Wrapper):
 
     inner: Method = FedAvg()
     mu: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("fedprox: mu", self.mu)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         near = Proximal(inbox.model.parameters, inbox.model.layout.parameters(), self.mu)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from feddg.errors import within
 from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -23,6 +24,10 @@ class FedSAM(Wrapper):
     rho: float = 0.1
 
     claims: ClassVar[frozenset[str]] = frozenset({"step"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("fedsam: rho", self.rho)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         return (yield from self.inner.local_update(inbox, job.stepping(SAM(self.rho)), memory))

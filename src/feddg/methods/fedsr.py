@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, within
 from feddg.local import Forward, Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -54,6 +54,11 @@ class FedSR(Wrapper):
     samples: int = 20
     squared: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("l2r", "cmi", "size", "samples"):
+            within(f"fedsr: {name}", getattr(self, name))
+
     def architecture(self, model: nn.Module) -> nn.Module:
         return with_gaussian_head(self.inner.architecture(model), self.size, self.samples)
 
@@ -86,6 +91,10 @@ class FedL2R(Wrapper):
     inner: Method = FedAvg()
     l2r: float = 0.01
     squared: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("fedl2r: l2r", self.l2r)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         short = Norm(anatomy(job.model).features, self.l2r, self.squared)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from feddg.errors import ConfigError, check_choices
+from feddg.errors import check_choices, within
 from feddg.local import Job, prepared
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -46,8 +46,8 @@ class HarmoFL(Wrapper):
     def __post_init__(self) -> None:
         check_choices("harmofl", self)
         super().__post_init__()
-        if not 0 <= self.low <= 0.5:
-            raise ConfigError(f"harmofl: low must lie between 0 and 0.5, not {self.low}")
+        within("harmofl: alpha", self.alpha)
+        within("harmofl: low", self.low, 0, 0.5)
 
     @property
     def reveals(self) -> Reveals:

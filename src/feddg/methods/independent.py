@@ -27,6 +27,8 @@ class IndependentAverage(Wrapper):
 
     inner: Method = FedAvg()
 
+    claims: ClassVar[frozenset[str]] = frozenset({"start"})
+
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         state = self.inner.init(model, sites)
         return state.noting(KEY, {"start": state.model.vector})

@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import factorial
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from feddg.errors import check_choices
+from feddg.errors import check_choices, within
 from feddg.local import Forward, Job
 from feddg.method import Method, Reveals, Visit, Work, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.models import anatomy
 from feddg.packets import Inbox, Reply, State
 from feddg.parts.passes import again
-from feddg.parts.puzzles import orders, puzzle
+from feddg.parts.puzzles import TILES, orders, puzzle
 from feddg.parts.shared import averaged, width
 from feddg.parts.spectra import need_images
 from feddg.trees import Tensors, Tree, part
@@ -69,6 +70,9 @@ class JiGen(Wrapper):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choices("jigen", self)
+        within("jigen: weight", self.weight)
+        within("jigen: ordered", self.ordered, 0, 1)
+        within("jigen: permutations", self.permutations, 1, factorial(TILES) - 1)
 
     @property
     def reveals(self) -> Reveals:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, within
 from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -79,6 +79,11 @@ class MixStyle(Wrapper):
     p: float = 0.5
     alpha: float = 0.1
     taps: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("mixstyle: p", self.p, 0, 1)
+        within("mixstyle: alpha", self.alpha, above=True)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         taps = self.taps or early(anatomy(job.model).taps)

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, ClassVar
 from warnings import warn
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, within
 from feddg.merges import Gathered, Merged, combined
 from feddg.merges.geometry import drawn_together, gram, meetings
 from feddg.method import Method, Sees, Wrapper
@@ -70,6 +70,7 @@ class PPDG(Wrapper):
     def __post_init__(self) -> None:
         if self.lam < 0:
             raise ConfigError(f"ppdg: lam must not be negative, and is {self.lam}")
+        within("ppdg: server_lr", self.server_lr)
         if self.lam >= 0.5:
             warn_of_divergence(self.lam)
         super().__post_init__()

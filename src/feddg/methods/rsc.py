@@ -6,7 +6,7 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, within
 from feddg.local import Forward, Job, TaskLoss
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
@@ -87,6 +87,11 @@ class RSC(Wrapper):
     inner: Method = FedAvg()
     features: float = 1 / 3
     batch: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("rsc: features", self.features, 0, 1)
+        within("rsc: batch", self.batch, 0, 1)
 
     def local_update(self, inbox: Inbox, job: Job, memory: Tree) -> Visit:
         head = anatomy(job.model).head

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from feddg.errors import ConfigError, check_choices
+from feddg.errors import ConfigError, check_choices, within
 from feddg.merges import Gathered, Merged, combined
 from feddg.merges.geometry import gram, meetings, projected
 from feddg.method import Method, Sees, Wrapper
@@ -159,6 +159,7 @@ class FedGMA(Wrapper):
     def __post_init__(self) -> None:
         if not 0 <= self.tau <= 1:
             raise ConfigError(f"fedgma: tau is a share of agreement, 0 to 1, not {self.tau}")
+        within("fedgma: server_lr", self.server_lr)
         super().__post_init__()
 
     @property

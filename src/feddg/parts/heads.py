@@ -4,6 +4,7 @@ A head travels as one vector, laid out by `head_layout`.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar, Literal
@@ -20,7 +21,7 @@ from feddg.models.anatomy import anatomy
 from feddg.packets import Reply
 from feddg.training import forward
 from feddg.trees import Tensors, Tree, part
-from feddg.weights import Layout, Weights, load
+from feddg.weights import Layout, Weights
 
 
 def head_layout(model: nn.Module) -> Layout:
@@ -75,11 +76,9 @@ class Branch:
         return answer
 
 
-@part("heads")
-class FrozenHeads:
-    """Σ_j CE(C'_j(F(A(x))), y): the second summand of COPA's Eq. (5). It trains F alone."""
+class OnBranch:
+    """A term of the loss that reads a branch's features."""
 
-    heads: Tensor  # a row each
     branch: Branch
 
     @property
@@ -88,6 +87,14 @@ class FrozenHeads:
 
     def draw(self, rng: Generator, n: int) -> Tensors:
         return self.branch.draw(rng, n)
+
+
+@part("heads")
+class FrozenHeads(OnBranch):
+    """Σ_j CE(C'_j(F(A(x))), y): the second summand of COPA's Eq. (5). It trains F alone."""
+
+    heads: Tensor  # a row each
+    branch: Branch
 
     def loss(self, fwd: Forward) -> Tensor:
         outputs = self.branch.outputs(fwd, self.heads)
@@ -95,17 +102,10 @@ class FrozenHeads:
 
 
 @part()
-class OwnHead:
+class OwnHead(OnBranch):
     """CE(C(F(A(x))), y) with the site's own head, which it trains too: more data, as it were."""
 
     branch: Branch
-
-    @property
-    def taps(self) -> tuple[str, ...]:
-        return self.branch.taps
-
-    def draw(self, rng: Generator, n: int) -> Tensors:
-        return self.branch.draw(rng, n)
 
     def loss(self, fwd: Forward) -> Tensor:
         own = {k: fwd.values[k] for k in self.branch.on.names}
@@ -114,7 +114,7 @@ class OwnHead:
 
 
 @part("learned")
-class Consistency:
+class Consistency(OnBranch):
     """‖ mean_j p(C_j(F(A(x)))) − p(C(F(x))) ‖² per example (Zhou et al., DAEL, TIP 2021).
 
     The others' mean must follow the site's own head, the expert; they are trained along.
@@ -123,13 +123,6 @@ class Consistency:
     learned: Tensor  # a row per head
     branch: Branch
     key: ClassVar[str] = "heads"
-
-    @property
-    def taps(self) -> tuple[str, ...]:
-        return self.branch.taps
-
-    def draw(self, rng: Generator, n: int) -> Tensors:
-        return self.branch.draw(rng, n)
 
     def loss(self, fwd: Forward) -> Tensor:
         outputs = self.branch.outputs(fwd, fwd.theta[self.key])
@@ -186,7 +179,12 @@ def assembled(heads: Tensors, replies: Sequence[Reply]) -> Tensors:
 def voting(found: nn.Module, model: nn.Module, heads: Tensors, average: str) -> nn.Module:
     """`found`, which has `model`'s structure, with the vote of `heads` in place of its head."""
     name, at = anatomy(model).head, head_layout(model)
-    made = [load(model, Weights(heads[k], at)).get_submodule(name) for k in sorted(heads)]
+    made = []
+    for k in sorted(heads):
+        head = deepcopy(model.get_submodule(name))
+        values = {v.removeprefix(f"{name}."): x for v, x in at.views(heads[k]).items()}
+        head.load_state_dict(values, strict=False)
+        made.append(head)
     found.set_submodule(name, Vote(made, average))
     return found
 
