@@ -184,13 +184,3 @@ def test_the_build_script_explains_itself():
     done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "usage" in done.stderr
-
-
-@pytest.mark.skipif(not (SCRIPT.parents[1] / "data/mnist").is_dir(), reason="no full MNIST here")
-def test_packaged_digits_are_mnist_s_own():
-    images, labels = rotated_mnist.mnist_part(SCRIPT.parents[1] / "data/mnist", "train")
-    file = Path(rotated_mnist.__file__).parent / "files" / rotated_mnist.EMBEDDED
-    with np.load(file, allow_pickle=False) as stored:
-        index = stored["index"]
-        assert np.array_equal(stored["images"], images[index])
-        assert np.array_equal(stored["labels"], labels[index])
