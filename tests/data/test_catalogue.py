@@ -165,3 +165,11 @@ def test_check_of_a_lone_domain(pictures, hospitals):
 def test_check_still_refuses_misspelt_options(pictures):
     with pytest.raises(ConfigError, match="did you mean 'size'"):
         check(str(pictures), sise="4")
+
+
+def test_a_folder_that_is_called_like_a_layout_is_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "csv").mkdir()
+    for site in ("north", "south"):
+        (tmp_path / "csv" / f"{site}.csv").write_text("a,label\n1,0\n2,1\n")
+    monkeypatch.chdir(tmp_path)
+    assert open_collection("csv").names == ("north", "south")

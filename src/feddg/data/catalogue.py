@@ -65,13 +65,15 @@ def open_collection(name_or_path: str, *, target: str | None = None, **options: 
 def resolve(name_or_path: str, options: Mapping[str, str]) -> tuple[DataSpec, dict[str, Any]]:
     """Which entry is meant, and its options as values, `root` among them for a path."""
     known = catalogue()
-    if name_or_path in known:
-        spec = known[name_or_path]
+    path = Path(name_or_path).expanduser()
+    spec = known.get(name_or_path)
+    if spec and not spec.embedded and "root" not in options and path.is_dir():
+        spec = None  # somebody's own folder, which happens to be called "csv" or "folder"
+    if spec:
         values = spec.parse(options)
         if not spec.embedded and "root" not in values:
             raise ConfigError(f"data set {spec.name} needs root=, a folder with {spec.layout}")
         return spec, values
-    path = Path(name_or_path).expanduser()
     if path.is_dir():
         spec = known["csv" if any(path.glob("*.csv")) else "folder"]
         return spec, {**spec.parse(options), "root": path}

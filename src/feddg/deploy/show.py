@@ -95,6 +95,7 @@ def _by_class(e: Evaluation) -> "Table":
 def _confusion(e: Evaluation) -> "Table":
     title = "Confusion: a row per true class, a column per predicted one"
     made = _table(title, [""], ["", *(row.name for row in e.classes)])
+    made.min_width = len(title)  # a title wraps to its table
     for k, (row, counts) in enumerate(zip(e.classes, e.confusion, strict=True)):
         cells = (_text(n, "bold" if j == k else "") for j, n in enumerate(counts))
         made.add_row(_text(row.name), *cells)
