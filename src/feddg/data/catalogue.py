@@ -165,7 +165,8 @@ SPECS = (
             "least": int,
             "augment": augmentation,
         },
-        notes="A class may be missing at a site. PACS, VLCS and Office-Home have this layout.",
+        notes="PACS, VLCS and Office-Home have this layout. A class missing at a site is refused"
+        " without --allow-missing-classes.",
     ),
     DataSpec(
         name="csv",

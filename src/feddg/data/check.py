@@ -100,7 +100,10 @@ def _warnings(rows: Sequence[Row]) -> tuple[str, ...]:
     for row in rows:
         missing = [c for c, n in row.classes.items() if not n]
         if missing:
-            found.append(f"domain {row.domain!r} has no example of: {', '.join(missing)}")
+            found.append(
+                f"domain {row.domain!r} has no example of: {', '.join(missing)};"
+                " training there takes --allow-missing-classes"
+            )
         found += [
             f"domain {row.domain!r} has only {n} of {row.examples} in class {c!r};"
             " scores there are coarse"
