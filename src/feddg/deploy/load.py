@@ -21,6 +21,7 @@ from feddg.deploy.manifest import (
     Architecture,
     File,
     Manifest,
+    contents,
     intact,
     read_manifest,
     shaped,
@@ -85,14 +86,7 @@ def load_model(
 
 def read_weights(path: Path, written: File) -> dict[str, Tensor]:
     """The tensors, if the file is the one that was written."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path} is missing; a model's folder has {MANIFEST} and {WEIGHTS}"
-        ) from None
-    except OSError as why:
-        raise ConfigError(f"{path} cannot be read: {why}") from None
+    data = contents(path)
     if len(data) != written.bytes:
         what = "it is cut short" if len(data) < written.bytes else "something was added to it"
         raise ConfigError(

@@ -137,16 +137,23 @@ def task_from(content: Mapping[str, Any]) -> Task:
     return made
 
 
-def read_manifest(path: Path) -> Manifest:
-    """model.json, checked; a `ConfigError` says what is wrong with it."""
+def contents(path: Path) -> bytes:
+    """A file of a model's folder, or what is wrong with it."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        return path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(
             f"{path} is missing; a model's folder has {MANIFEST} and {WEIGHTS}"
         ) from None
     except OSError as why:
         raise ConfigError(f"{path} cannot be read: {why}") from None
+
+
+def read_manifest(path: Path) -> Manifest:
+    """model.json, checked; a `ConfigError` says what is wrong with it."""
+    data = contents(path)
+    try:
+        content = json.loads(data.decode("utf-8"))
     except ValueError as why:
         raise ConfigError(
             f"{path} is no readable JSON ({why}); it is cut short or damaged, copy the folder again"
