@@ -6,7 +6,7 @@ Term        a summand of the loss
 Step        how one update is made from the loss
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -221,18 +221,23 @@ def prepared(x: Tensor, prepare: tuple[Any, ...]) -> Tensor:
 
 
 @torch.no_grad()
-def outputs(predictor: nn.Module, x: Tensor, prepare: tuple[Any, ...], batch: int = 256) -> Tensor:
+def outputs(
+    predictor: nn.Module, x: Tensor | Examples, prepare: tuple[Any, ...], batch: int = 256
+) -> Tensor:
     """The predictor's output for all examples, in eval mode, batch by batch."""
     before = predictor.training
     predictor.eval()
     try:
-        return torch.cat([predictor(prepared(part, prepare)) for part in x.split(batch)])
+        return torch.cat([predictor(prepared(part, prepare)) for part in batches(x, batch)])
     finally:
         predictor.train(before)
 
 
+def batches(x: Tensor | Examples, size: int) -> Iterable[Tensor]:
+    return x.batches(size) if isinstance(x, Examples) else x.split(size)
+
+
 def evaluate(request: Evaluation) -> Scores:
     data = request.data
-    return request.task.scores(
-        outputs(request.predictor, data.x, request.prepare), data.y, data.groups
-    )
+    found = outputs(request.predictor, data, request.prepare)
+    return request.task.scores(found, data.y, data.groups)

@@ -240,7 +240,7 @@ def train(request: Training) -> Trained:
         steps = zip(batches, draws(request, batches), rates, strict=True)
         for t, (rows, chance, rate) in enumerate(steps):
             mine = {i: {k: v[rows] for k, v in c.items()} for i, c in own.items()}
-            batch = Batch(data.x[rows], data.y[rows], mine)
+            batch = Batch(data.inputs(rows), data.y[rows], mine)
             step = torch.tensor(rate, dtype=buffers.dtype)
             theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)
             if t >= tail:

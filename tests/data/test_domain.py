@@ -54,3 +54,14 @@ def test_names_of_sites(name):
     sites = (replace(fed.sites[0], name=name), fed.sites[1])
     with pytest.raises(DataError, match=r"two sites are called 'b'|cannot name a site"):
         replace(fed, sites=sites)
+
+
+def test_parts_of_a_split_share_one_store():
+    """Nothing is copied before it is asked for: a mapped tensor stays one mapping."""
+    whole = Examples(torch.arange(20.0).view(10, 2), torch.arange(10))
+    part = whole.take(torch.tensor([7, 1, 4])).take(torch.tensor([2, 0]))
+    assert part.store is whole.store
+    assert part.x.tolist() == [[8.0, 9.0], [14.0, 15.0]]
+    assert part.inputs(torch.tensor([1])).tolist() == [[14.0, 15.0]]
+    assert torch.equal(torch.cat(list(part.batches(1))), part.x)
+    assert part.y.tolist() == [4, 7]

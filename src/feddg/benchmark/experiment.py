@@ -145,7 +145,7 @@ def plain(text: str) -> str:
 def architecture_for(experiment: Experiment, collection: Collection) -> Architecture:
     """The named network and the sizes that it asks for."""
     name = experiment.model if experiment.model != "auto" else suited(collection)
-    shape = collection.domains[0].examples.x.shape[1:]
+    shape = collection.domains[0].examples.shape
     sizes = {"outputs": collection.task.outputs, "channels": shape[0], "inputs": shape.numel()}
     asked = inspect.signature(builder(name)).parameters
     options = {k: v for k, v in sizes.items() if k in asked} | dict(experiment.model_options)
@@ -154,5 +154,5 @@ def architecture_for(experiment: Experiment, collection: Collection) -> Architec
 
 def suited(collection: Collection) -> str:
     """A network for data that names none: dense for tables, convolutions for images."""
-    shape = collection.domains[0].examples.x.shape[1:]
+    shape = collection.domains[0].examples.shape
     return "mlp" if len(shape) == 1 else "small-cnn"

@@ -6,7 +6,7 @@ target       an unseen domain on which the model is judged
 federation   the sites, optional validation domains, the targets
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,18 +21,44 @@ from feddg.tasks import Task
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and labels as tensors. `x` may be uint8 and memory-mapped; `prepare` scales it."""
+    """Inputs and labels as tensors. `x` may be uint8 and memory-mapped; `prepare` scales it.
 
-    x: Tensor
+    With `rows`, the examples are these rows of `store`, of which nothing is copied before it is
+    asked for: parts of a split share one (mapped) tensor. `x` copies all; `inputs` copies some.
+    """
+
+    store: Tensor
     y: Tensor
     groups: Tensor | None = None  # an integer per example, for worst-group metrics
+    rows: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def x(self) -> Tensor:
+        return self.store if self.rows is None else self.store[self.rows]
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of one input."""
+        return self.store.shape[1:]
+
+    def inputs(self, at: Tensor) -> Tensor:
+        """The inputs of these examples."""
+        return self.store[at if self.rows is None else self.rows[at]]
+
+    def batches(self, size: int) -> Iterator[Tensor]:
+        """All inputs in order."""
+        if self.rows is None:
+            yield from self.store.split(size)
+        else:
+            yield from (self.store[rows] for rows in self.rows.split(size))
+
     def take(self, index: Tensor) -> "Examples":
         groups = None if self.groups is None else self.groups[index]
-        return Examples(self.x[index], self.y[index], groups)
+        rows = index if self.rows is None else self.rows[index]
+        return Examples(self.store, self.y[index], groups, rows)
 
     @staticmethod
     def of(data: "Examples | tuple[Tensor, Tensor] | Dataset[Any]") -> "Examples":

@@ -146,12 +146,12 @@ def from_tensors(
     if not found:
         raise DataError(f"{name}: no domain was given")
     if prepare is None:
-        prepare = (Scale(),) if found[0].examples.x.dtype == torch.uint8 else ()
+        prepare = (Scale(),) if found[0].examples.store.dtype == torch.uint8 else ()
     for domain in found:
         _check_examples(domain, found[0], made)
         _check_finite(domain, filled=bool(prepare) and isinstance(prepare[0], Impute))
     drawn = augmentation(augment)
-    if found[0].examples.x.dim() != 4 and any(isinstance(t, IMAGES) for t in drawn):
+    if found[0].examples.store.dim() != 4 and any(isinstance(t, IMAGES) for t in drawn):
         raise DataError(f"{name}: augmentations are for images, N×C×H×W; leave out augment=")
     return Collection(name, found, made, prepare, drawn, protocol="own data")
 

@@ -214,7 +214,7 @@ PHOTO = 64  # pixels: COPA cuts 16×16 out of photos (224) and nothing out of di
 
 def fitted(augment: RandAugment, cutout: int | None, job: Job) -> RandAugment | None:
     """For a site's images, between its black and white; None for tables. `cutout` None: by size."""
-    x = job.train.x
+    x = job.train.store
     if x.dim() != 4:
         return None
     side = (16 if min(x.shape[-2:]) >= PHOTO else 0) if cutout is None else cutout

@@ -114,7 +114,7 @@ def _by_site(
         x = domain.examples.x
         sums = Sums.of(_values(_training(domain), indicators))
         done = prepared(x.double(), fitted(sums, indicators)).to(x.dtype)
-        return replace(domain, examples=replace(domain.examples, x=done))
+        return replace(domain, examples=replace(domain.examples, store=done, rows=None))
 
     return tuple(map(own, domains)), ()
 

@@ -82,7 +82,7 @@ def deployed_notes(method: Method) -> set[str]:
 def manifest_of(
     run: Run, weights: bytes, state: State, about: Mapping[str, Any], architecture: Architecture
 ) -> Manifest:
-    data, example = run.federation.collection, run.sites[0].train.x
+    data, example = run.federation.collection, run.sites[0].train
     spec = spelled(run.method)
     return Manifest(
         method=spec,
@@ -91,8 +91,8 @@ def manifest_of(
         layout=state.model.layout,
         task=data.task,
         prepare=tuple(written(t) for t in data.prepare),
-        shape=tuple(example.shape[1:]),
-        dtype=example.dtype,
+        shape=tuple(example.shape),
+        dtype=example.store.dtype,
         columns=features(data.columns),
         data=data.name,
         protocol=data.protocol,

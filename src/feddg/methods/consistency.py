@@ -106,7 +106,7 @@ class Consistency(Wrapper):
         return (yield from self.inner.local_update(inbox, job.adding(agree), memory))
 
     def second(self, job: Job) -> Transform:
-        x = job.train.x
+        x = job.train.store
         if self.view == "jitter" or x.dim() != 4:
             return Jitter(self.noise, self.shift, tuple(x.shape[1:]))
         low, high = extremes(x, job.prepare)

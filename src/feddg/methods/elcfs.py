@@ -93,9 +93,9 @@ class ELCFS(Wrapper):
     def amplitudes(self, job: Job, mean: Numbers, std: Numbers) -> Tensor:
         n = len(job.train)
         rows = torch.randperm(n, generator=job.rng("elcfs"))[: max(1, int(n * self.bank))]
-        b = half_width(job.train.x, self.window)
+        b = half_width(job.train.store, self.window)
         found = []
-        for some in job.train.x[rows].split(256):
+        for some in job.train.take(rows).batches(256):
             x = prepared(some, job.prepare)
             found.append(low_amplitude(x * by_channel(std, x) + by_channel(mean, x), b))
         return torch.cat(found)

@@ -126,7 +126,7 @@ def mean_slope(inbox: Inbox, job: Job) -> Tree:
     }
     total = {k: torch.zeros_like(v) for k, v in learned.items()}
     for batch in rows:
-        x = prepared(data.x[batch], job.prepare)
+        x = prepared(data.inputs(batch), job.prepare)
         fresh = {k: v.clone() for k, v in values.items()}
         with torch.no_grad():
             _, seen = forward(job.model, fresh, x, [layers.features], training=True)

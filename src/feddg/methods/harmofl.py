@@ -107,10 +107,10 @@ class Normalised(nn.Module):
 def mean_amplitude(job: Job, low: float) -> Tensor:
     """Over the site's training images, unaugmented."""
     need_images(job, "harmofl")
-    x = job.train.x
-    b = half_width(x, low)
-    parts = [low_amplitude(prepared(p, job.prepare), b).sum(0) for p in torch.split(x, 256)]
-    return torch.stack(parts).sum(0) / len(x)
+    b = half_width(job.train.store, low)
+    batches = job.train.batches(256)
+    parts = [low_amplitude(prepared(p, job.prepare), b).sum(0) for p in batches]
+    return torch.stack(parts).sum(0) / len(job.train)
 
 
 def normalised(x: Tensor, amplitude: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ class Calibration:
         learned: Tensor | None,
     ) -> CrossLayerAlignment:
         """`local` is L^h as a module, `teacher` as weights; `learned` is Proj, if there is one."""
-        seen = tap_features(local, job.train.x[:1], job.prepare, taps)
+        seen = tap_features(local, job.train.inputs(torch.arange(1)), job.prepare, taps)
         project, projection = None, torch.zeros(0) if learned is None else learned
         if self.how.pairs != "logits":
             project = Projections.of(seen, self.channels, self.size)
@@ -103,7 +103,7 @@ class Calibration:
         job: Job,
     ) -> Rows:
         def compute() -> Rows:
-            found = tap_features(local, job.train.x, job.prepare, taps)
+            found = tap_features(local, job.train, job.prepare, taps)
             return Rows(project.cut(found) if project else found)
 
         if not self.fixed:
@@ -120,7 +120,7 @@ class Calibration:
         job: Job,
     ) -> dict[str, float]:
         """The variance of both sides' projected features on a few examples, after the visit."""
-        x = job.train.x[:SAMPLE]
+        x = job.train.inputs(torch.arange(min(SAMPLE, len(job.train))))
         ours = tap_features(fused, x, job.prepare, term.taps)
         theirs = {k: v[:SAMPLE] for k, v in term.columns.items()}
         kept = bool(theirs)

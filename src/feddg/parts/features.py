@@ -12,17 +12,21 @@ from torch import Tensor, nn
 
 from feddg.data.domain import Examples
 from feddg.errors import unknown
-from feddg.local import prepared
+from feddg.local import batches, prepared
 from feddg.training import forward
 from feddg.trees import Tensors
 
 
 @torch.no_grad()
 def tap_features(
-    module: nn.Module, x: Tensor, prepare: tuple[Any, ...], taps: Sequence[str], batch: int = 256
+    module: nn.Module,
+    x: Tensor | Examples,
+    prepare: tuple[Any, ...],
+    taps: Sequence[str],
+    batch: int = 256,
 ) -> Tensors:
     """What the taps show for all examples: eval mode, unaugmented."""
-    parts = [forward(module, {}, prepared(b, prepare), taps)[1] for b in x.split(batch)]
+    parts = [forward(module, {}, prepared(b, prepare), taps)[1] for b in batches(x, batch)]
     return {tap: torch.cat([p[tap] for p in parts]) for tap in taps}
 
 

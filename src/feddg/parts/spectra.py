@@ -10,7 +10,7 @@ from feddg.local import Job
 
 def need_images(job: Job, method: str) -> None:
     """Refuse tables: a spectrum or a patch needs rows and columns of pixels."""
-    shape = tuple(job.train.x.shape)
+    shape = tuple(job.train.store.shape)
     if len(shape) != 4:
         raise ConfigError(
             f"{method} needs images (example, channel, row, column), but {job.name}'s data has the"
