@@ -16,7 +16,8 @@ from feddg.benchmark.selection import Record, rule
 from feddg.catalogue import compose, spelled
 from feddg.data.domain import Collection, Federation, federation
 from feddg.deploy import save_model
-from feddg.engines import check_workers, one_thread
+from feddg.engines import one_thread
+from feddg.engines.compute import Compute
 from feddg.engines.loop import Run
 from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, DataError, unknown
@@ -42,7 +43,7 @@ class Result:
     def predictor(self) -> nn.Module:
         """Takes raw inputs and gives logits or log-probabilities."""
         bare = self.run.method.predictor(self.state, self.run.model)
-        return Prepared(bare, self.run.federation.collection.prepare).eval()
+        return Prepared(bare, self.run.federation.collection.prepare).eval().cpu()
 
     @property
     def scores(self) -> dict[str, Scores]:
@@ -84,6 +85,7 @@ def train(
     allow_missing_classes: bool = False,
     out: str | Path | None = None,
     workers: int | None = None,
+    compute: Compute | None = None,
     progress: Callable[[Event], None] | None = None,
 ) -> Result:
     """Train `model` over the sites of `data` and return the result.
@@ -92,11 +94,12 @@ def train(
     share     of a Collection: of each site's data, held out for validation
     allow_missing_classes  whether a site may have no training example of a class
     out       a folder that records the run; the same call goes on where an interrupted one stopped
+    workers   processes on the CPU; `compute` says more: the device, precision, execution
     progress  called after every round
     """
     if rounds < 1:
         raise ConfigError(f"rounds must be at least 1, not {rounds}")
-    check_workers(workers)
+    on = compute or Compute(workers=workers)
     chosen = compose(method) if isinstance(method, str) else method
     splits = None
     if isinstance(data, Collection):
@@ -106,15 +109,16 @@ def train(
     if not allow_missing_classes:
         complete(data)
     run = Run(chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites)
+    run = on.placed(run)
     rule(selection).check(run.judged)
     with ExitStack() as stack, one_thread():
         rehearse(run)
         folder = None
         if out is not None:
-            folder = RunFolder.open(Path(out), described(run, selection), splits)
+            folder = RunFolder.open(Path(out), described(run, selection), splits, on.told())
             stack.callback(folder.close)
         one = Conducted(run, spelled(chosen), selection, folder, tidy=False)
-        for event in stack.enter_context(closing(conducted([one], workers))):
+        for event in stack.enter_context(closing(conducted([one], on))):
             if progress:
                 progress(event)
         state, record = one.chosen

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from safetensors.torch import save as to_bytes
 
 from feddg.errors import ConfigError
 from feddg.packets import State
-from feddg.trees import Tree
+from feddg.trees import Tree, moved
 from feddg.weights import Layout, Weights
 from feddg.wire import flatten, unflatten
 
@@ -35,6 +35,11 @@ class Checkpoint:
     best: State | None = None
     best_round: int = -1
     best_score: float | None = None
+
+    def to(self, device: torch.device) -> "Checkpoint":
+        best = None if self.best is None else self.best.to(device)
+        memories = {k: moved(v, device) for k, v in self.memories.items()}
+        return replace(self, state=self.state.to(device), memories=memories, best=best)
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

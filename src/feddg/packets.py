@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from feddg.trees import Tree
+import torch
+
+from feddg.trees import Tree, moved
 from feddg.weights import Weights
 
 
@@ -16,6 +18,10 @@ class Packet:
 
     def noting(self, key: str, value: Any) -> Self:
         return replace(self, notes={**self.notes, key: value})
+
+    def to(self, device: torch.device) -> Self:
+        model = Weights(self.model.vector.to(device), self.model.layout)
+        return replace(self, model=model, notes=moved(self.notes, device))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,7 +6,6 @@ changed and no seed is drawn, so it runs alone (`train`) or under vmap over many
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,14 +19,14 @@ from feddg.errors import ConfigError
 from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
 from feddg.optim import Theta
 from feddg.seeds import seed_for
-from feddg.trees import Tensors
+from feddg.trees import Tensors, each, part
 from feddg.weights import Weights
 
 Draws = dict[int, Tensors]  # by the number of the part; the step's own under STEP
 STEP = -1
 
 
-@dataclass(frozen=True, eq=False)
+@part("x", "y", "columns")
 class Batch:
     x: Tensor
     y: Tensor
@@ -109,8 +108,7 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
         transforms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "apply")]
         terms = [(i, p) for i, p in enumerate(parts) if hasattr(p, "loss")]
         names = {n for _, t in terms for n in t.taps} | {p.at for _, p in transforms if p.at}
-        fixed = range(len(job.augment), len(job.augment) + len(job.prepare))
-        unaltered = all(p.at or i in fixed for i, p in transforms)
+        unaltered = all(p.at or i in fixed(request) for i, p in transforms)
 
         def loss(
             theta: Theta,
@@ -128,7 +126,9 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
                     value = p.apply(value, draws.get(i, {})) if p.at == at else value
                 return also[at](value) if at in also else value
 
-            own = {k: v.clone() for k, v in kept.views(buffers).items()}  # batch norm writes here
+            own = kept.views(buffers.clone())  # batch norm writes here
+            if grad is not tape_grad:  # under functorch a write into a view is lost
+                own = {k: v.clone() for k, v in own.items()}
             counts = {k: v.clone() for k, v in count.items()}  # and there, in place
             values = {**learned.views(theta["model"]), **own, **counts}
             x, taps = changed("", x), sorted(names | (set(also) - {""}))
@@ -141,8 +141,8 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
                 )  # fmt: skip
                 losses.append(term.loss(fwd))
             total = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
-            after = [own[k].detach().reshape(-1) for k in kept.names]
             report = torch.stack([*(v.detach() for v in losses), total.detach()])
+            after = [own[k].detach().reshape(-1) for k in kept.names]
             return total, Outcome(torch.cat(after) if after else buffers, logits.detach(), report)
 
         first = batch
@@ -192,10 +192,16 @@ def draws(request: Training, batches: Sequence[Tensor]) -> Iterator[Draws]:
     """
     chance = dict(enumerate(all_parts(request)))
     chance[STEP] = request.job.step
-    chance = {i: p for i, p in chance.items() if hasattr(p, "draw")}
+    chance = {i: p for i, p in chance.items() if hasattr(p, "draw") and i not in fixed(request)}
     rngs = {i: request.job.rng(f"draws/{i}") for i in chance}
     for rows in batches:
         yield {i: p.draw(rngs[i], len(rows)) for i, p in chance.items()}
+
+
+def fixed(request: Training) -> range:
+    """The numbers of the parts that prepare the data: they draw nothing."""
+    job = request.job
+    return range(len(job.augment), len(job.augment) + len(job.prepare))
 
 
 def columns(parts: Sequence[Any]) -> dict[int, Tensors]:
@@ -223,7 +229,7 @@ def refuse(request: Training) -> None:
 
 
 def train(request: Training) -> Trained:
-    """Carry out one request, in this process and alone.
+    """Carry out one request, in this process and alone, where its weights are.
 
     A module's own chance (dropout) comes from the global stream, seeded here and put back.
     """
@@ -231,28 +237,47 @@ def train(request: Training) -> Trained:
     job, data = request.job, request.data
     batches, update = order(request), updater(request, tape_grad)
     theta, buffers, opt, parts = begin(request)
-    own = columns(parts)
+    own, device = columns(parts), buffers.device
     rates = job.recipe.rates(job.round, job.rounds, len(data))
-    tail = max(len(batches) - job.local.per_epoch(len(data)), 0)
+    tail = tail_from(request, len(batches))
     losses = []
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(job.seed, job.name, job.round, "module"))  # noqa: TID251
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(module_seed(request))  # noqa: TID251
         steps = zip(batches, draws(request, batches), rates, strict=True)
         for t, (rows, chance, rate) in enumerate(steps):
+            rows, chance = each(lambda v: v.to(device, non_blocking=True), (rows, chance))
             mine = {i: {k: v[rows] for k, v in c.items()} for i, c in own.items()}
-            batch = Batch(data.inputs(rows), data.y[rows], mine)
-            step = torch.tensor(rate, dtype=buffers.dtype)
+            batch = Batch(data.inputs(rows).to(device), data.y[rows].to(device), mine)
+            step = torch.tensor(rate, dtype=buffers.dtype, device=device)
             theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)
             if t >= tail:
                 losses.append(now)
-    return finished(request, theta, buffers, opt, len(batches), losses)
+    means = torch.stack(losses).mean(0) if losses else None
+    return finished(request, theta, buffers, opt, len(batches), means)
+
+
+def tail_from(request: Training, steps: int) -> int:
+    """The first step of the last epoch, over which the reported losses are averaged."""
+    return max(steps - request.job.local.per_epoch(len(request.data)), 0)
+
+
+def module_seed(request: Training) -> int:
+    """Of the chance that a module takes from the global stream."""
+    job = request.job
+    return seed_for(job.seed, job.name, job.round, "module")
 
 
 def finished(
-    request: Training, theta: Theta, buffers: Tensor, opt: Theta, steps: int, losses: list[Tensor]
+    request: Training,
+    theta: Theta,
+    buffers: Tensor,
+    opt: Theta,
+    steps: int,
+    means: Tensor | None,
 ) -> Trained:
+    """`means`: of every term's loss over the last epoch; None where there was no step."""
     model = Weights(torch.cat([theta["model"], buffers]), request.start.layout)
     learned = {k: v for k, v in theta.items() if k != "model"}
     names = [*term_names(request.job.parts), "total"]
-    means = torch.stack(losses).mean(0).tolist() if losses else []
-    return Trained(model, steps, dict(zip(names, means, strict=False)), learned, opt)
+    found = [] if means is None else means.tolist()
+    return Trained(model, steps, dict(zip(names, found, strict=False)), learned, opt)

@@ -54,3 +54,8 @@ def pick(tree: Any, rows: int | slice) -> Any:
 def each(f: Callable[..., Any], *trees: Any) -> Any:
     """Apply `f` to the corresponding leaves of trees of one structure."""
     return pytree.tree_map(f, *trees)
+
+
+def moved(tree: Any, device: torch.device) -> Any:
+    """A tree of tensors and numbers; the numbers stay."""
+    return each(lambda v: v.to(device) if isinstance(v, Tensor) else v, tree)

@@ -8,6 +8,7 @@ from feddg.benchmark import bench as module
 from feddg.benchmark import roles
 from feddg.benchmark.bench import Bench, compares, heading, listed, run, table
 from feddg.data.catalogue import open_collection
+from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError
 from tests.cli.command import sites
 
@@ -112,7 +113,7 @@ def test_a_table_of_what_is_there(own, tmp_path):
 
 def test_batches_are_made_of_what_is_left_to_do(own, tmp_path, monkeypatch):
     """With 2 sites a run, 24 visits are 12 runs at once; here 4 visits are 2."""
-    monkeypatch.setattr(module, "VISITS_AT_ONCE", 4)
+    monkeypatch.setattr(Compute, "visits_at_once", 4)
     batches = []
 
     def noting(batch, *_):

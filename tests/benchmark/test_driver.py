@@ -14,6 +14,7 @@ from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.records import RunFolder, finished, read_records
 from feddg.catalogue import compose
 from feddg.engines import loop
+from feddg.engines.compute import Compute
 from feddg.engines.loop import Failure
 from feddg.errors import ConfigError, RunsFailed, SiteFailure
 from feddg.methods.median import FedMedian as Median
@@ -31,7 +32,7 @@ def vectors(run):
 
 def conducted_toy(selection="last", folder=None, rounds=3, **options):
     one = Conducted(toy.run(compose("fedavg"), rounds, **options), "toy", selection, folder)
-    events = list(conducted([one], workers=1))
+    events = list(conducted([one], Compute(workers=1)))
     return one, events
 
 
@@ -60,10 +61,10 @@ def test_the_state_that_the_rule_prefers_is_kept(selection):
 
 def test_several_runs_in_lockstep_are_each_as_alone(tmp_path):
     together = [HEART, replace(HEART, method="fedprox"), replace(HEART, rounds=2, seed=1)]
-    events = list(conduct(together, tmp_path / "t", workers=1))
+    events = list(conduct(together, tmp_path / "t", 1))
     assert len(events) == 8
     for one in together:
-        list(conduct([one], tmp_path / "alone", workers=1))
+        list(conduct([one], tmp_path / "alone", 1))
         files = [tmp_path / d / one.key / "model" / "model.safetensors" for d in ("t", "alone")]
         assert files[0].read_bytes() == files[1].read_bytes()
 

@@ -83,7 +83,9 @@ def test_a_run_that_fails_costs_its_cell_only(capsys, data, tmp_path, monkeypatc
         return (yield from real(self, state, replies, job))
 
     monkeypatch.setattr(FedMedian, "aggregate", failing)
-    monkeypatch.setattr("feddg.benchmark.bench.VISITS_AT_ONCE", 6)  # some batches come after it
+    monkeypatch.setattr(
+        "feddg.engines.compute.Compute.visits_at_once", 6
+    )  # some batches come after it
     said = feddg(capsys, *command)
     assert said.code == 2
     [median] = [line for line in said.out.splitlines() if line.startswith("| fedmedian")]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from feddg.catalogue import compose
-from feddg.engines import check_workers, cores, one_thread, open_engine
+from feddg.engines import cores, one_thread, open_engine
+from feddg.engines.compute import Compute
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import rounds
 from feddg.engines.workers import Workers
@@ -171,7 +172,7 @@ def test_engines_by_the_number_of_workers():
         assert engine.count == 3  # no more than sites
     assert torch.get_num_threads() == threads
     with pytest.raises(ConfigError, match="--workers must be at least 1, not 0"):
-        check_workers(0)
+        Compute(workers=0)
     assert cores() >= 1
 
 

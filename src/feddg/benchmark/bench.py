@@ -16,9 +16,8 @@ from feddg.benchmark.selection import rule
 from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
 from feddg.catalogue import compose
 from feddg.data.domain import Collection
+from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError, RunsFailed, said_once, unknown
-
-VISITS_AT_ONCE = 24  # site visits in lockstep: enough to keep the cores busy, few to keep in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +97,15 @@ class Bench:
         return {one.key: one for _, _, one in self.experiments()}
 
 
-def run(bench: Bench, root: Path, workers: int | None = None) -> Iterator[Event]:
+def run(bench: Bench, root: Path, how: Compute | int | None = None) -> Iterator[Event]:
     """Every experiment that is not finished yet, a batch at a time; at the end, what failed."""
-    failed: dict[str, str] = {}
+    compute, failed = Compute.of(how), dict[str, str]()
+    visits = compute.visits_at_once
     todo = [one for key, one in bench.unique().items() if not finished(root / key)]
-    size = max(1, VISITS_AT_ONCE // max(1, len(bench.collection.names) - 1))
+    size = max(1, visits // max(1, len(bench.collection.names) - 1))
     for at in range(0, len(todo), size):
         try:
-            yield from conduct(todo[at : at + size], root, workers)
+            yield from conduct(todo[at : at + size], root, compute)
         except RunsFailed as error:
             failed |= error.reasons
     if failed:

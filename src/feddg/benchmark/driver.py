@@ -17,7 +17,8 @@ from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
 from feddg.checkpoint import Checkpoint
 from feddg.deploy import Architecture, save_model
-from feddg.engines import check_workers, one_thread, open_engine
+from feddg.engines import one_thread, open_engine
+from feddg.engines.compute import Compute
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Question, Round, Run, first_state, rounds
 from feddg.engines.rehearsal import rehearse
@@ -64,7 +65,7 @@ class Conducted:
             return
         self.records = self.folder.records()
         if self.folder.checkpoint.exists():
-            self.at = checkpoint.load(self.folder.checkpoint)
+            self.at = checkpoint.load(self.folder.checkpoint).to(self.run.device)
             self.stored = self.at.next_round
         if self.stored > len(self.records):
             raise ConfigError(
@@ -135,7 +136,7 @@ class Conducted:
 
 
 def conduct(
-    experiments: Sequence[Experiment], root: Path, workers: int | None = None
+    experiments: Sequence[Experiment], root: Path, how: Compute | int | None = None
 ) -> Generator[Event, None, None]:
     """Run what is not finished yet under `root`; yields after every round of each.
 
@@ -143,11 +144,11 @@ def conduct(
     fail on their way, are told of at the end (RunsFailed), when the others are finished; tried
     again, they go on from their checkpoints.
     """
-    check_workers(workers)
+    compute = Compute.of(how)
     todo = [(e, root / e.key) for e in experiments]
     todo = [(e, path) for e, path in todo if not finished(path)]
     with ExitStack() as stack, one_thread():
-        made = [(e, path, e.prepared()) for e, path in todo]
+        made = [(e, path, e.prepared(compute)) for e, path in todo]
         failed, opened = {}, []
         for e, _, ready in made:
             try:
@@ -157,7 +158,7 @@ def conduct(
         for e, path, ready in made:
             if e.key in failed:
                 continue
-            folder = RunFolder.open(path, e.resolved().to_toml(), ready.splits)
+            folder = RunFolder.open(path, e.resolved().to_toml(), ready.splits, compute.told())
             stack.callback(folder.close)
             if folder.finished:  # meanwhile, by another process
                 continue
@@ -165,14 +166,14 @@ def conduct(
                 Conducted(ready.run, e.label, e.selection, folder, ready.architecture, e.schedule)
             )
         try:
-            yield from conducted(opened, workers)
+            yield from conducted(opened, compute)
         except RunsFailed as error:
             failed |= error.reasons
         if failed:
             raise RunsFailed(failed, len(todo))
 
 
-def conducted(opened: Sequence[Conducted], workers: int | None) -> Generator[Event, None, None]:
+def conducted(opened: Sequence[Conducted], compute: Compute) -> Generator[Event, None, None]:
     """All of them in lockstep to their end. However it ends, no whole round is lost."""
     going = [c for c in opened if c.at.next_round < c.run.rounds]
     by_run = {id(c.run): c for c in going}
@@ -184,7 +185,7 @@ def conducted(opened: Sequence[Conducted], workers: int | None) -> Generator[Eve
 
     if going:
         try:
-            with open_engine(runs, workers) as engine:
+            with open_engine(runs, compute) as engine:
                 for c in going:
                     engine.remember(c.run, c.at.memories)
                 starts = [(c.at.next_round, c.at.state) for c in going]

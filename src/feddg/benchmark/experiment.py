@@ -14,11 +14,14 @@ from feddg.catalogue import compose, spelled, split
 from feddg.data.catalogue import catalogue
 from feddg.data.domain import Collection
 from feddg.deploy import Architecture
+from feddg.engines.compute import Compute
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError
 from feddg.models import build
 from feddg.models.catalogue import builder
 from feddg.recipe import Recipe
+
+ON_CPU = Compute(device="cpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,7 @@ class Experiment:
             allow_missing_classes=self.allow_missing_classes,
         )  # fmt: skip
 
-    def prepared(self) -> "Prepared":
+    def prepared(self, compute: Compute = ON_CPU) -> "Prepared":
         """The data read, the network built, everything checked; nothing is written yet."""
         fed, splits = federated(self.roles)
         architecture = architecture_for(self, fed.collection)
@@ -109,7 +112,7 @@ class Experiment:
             fed, self.recipe, self.rounds, self.seed, self.participation, self.min_sites,
         )  # fmt: skip
         rule(self.selection).check(run.judged)
-        return Prepared(run, architecture, splits)
+        return Prepared(compute.placed(run), architecture, splits)
 
     def prepared_run(self) -> tuple[Run, Architecture]:
         found = self.prepared()

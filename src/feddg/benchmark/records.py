@@ -26,7 +26,12 @@ class RunFolder:
     held: ClassVar[set[Path]] = set()  # by this process, which a lock of fcntl does not stop
 
     @staticmethod
-    def open(path: Path, config: str, split: Mapping[str, Any] | None = None) -> "RunFolder":
+    def open(
+        path: Path,
+        config: str,
+        split: Mapping[str, Any] | None = None,
+        compute: Mapping[str, str] | None = None,
+    ) -> "RunFolder":
         """Make it, or go on with what has the same configuration; anything else is refused."""
         path = path.resolve()
         if path in RunFolder.held:
@@ -43,13 +48,15 @@ class RunFolder:
         RunFolder.held.add(path)
         folder = RunFolder(path, lock)
         try:
-            folder.begin(config, split)
+            folder.begin(config, split, {**environment(), **(compute or {})})
         except BaseException:
             folder.close()
             raise
         return folder
 
-    def begin(self, config: str, split: Mapping[str, Any] | None) -> None:
+    def begin(
+        self, config: str, split: Mapping[str, Any] | None, around: Mapping[str, str]
+    ) -> None:
         """The configuration goes last: where it is, all else is."""
         place, rows = self.path / "config.toml", self.path / "split.json"
         if place.exists():
@@ -62,7 +69,7 @@ class RunFolder:
             return
         if split is not None:
             write_whole(rows, json.dumps(split).encode())
-        write_whole(self.path / "environment.json", json.dumps(environment(), indent=1).encode())
+        write_whole(self.path / "environment.json", json.dumps(around, indent=1).encode())
         write_whole(place, config.encode())
 
     @property

@@ -11,6 +11,7 @@ from feddg.cli.draw import draw, print_json, say
 if TYPE_CHECKING:
     from feddg.benchmark.bench import Bench
     from feddg.benchmark.table import Table
+    from feddg.engines.compute import Compute
 
 DEMO_METHODS = "fedavg,fedprox,fedmedian"
 
@@ -36,13 +37,15 @@ def bench(
     out: o.Out = None,
     workers: o.Workers = None,
     device: o.Device = "auto",
+    precision: o.Precision = "auto",
+    execution: o.Execution = "auto",
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
     """Leave one domain out × methods × seeds: a table with mean ± standard error."""
     from feddg.benchmark.bench import Bench
 
-    o.check_device(device)
+    compute = o.compute(workers, device, precision, execution)
     changes = {
         "rounds": rounds, "model": model, "share": share,
         "allow_missing_classes": allow_missing or None,
@@ -52,7 +55,7 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes),
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), workers, json, markdown)
+    conduct(wanted, out or Path("runs"), compute, json, markdown)
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -66,7 +69,7 @@ def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> 
 
 
 def conduct(
-    wanted: "Bench", root: Path, workers: int | None, json: bool, markdown: bool = False
+    wanted: "Bench", root: Path, how: "Compute | int | None", json: bool, markdown: bool = False
 ) -> None:
     from feddg.benchmark.bench import run, table
     from feddg.cli.progress import follow
@@ -74,7 +77,7 @@ def conduct(
 
     failure = None
     try:
-        follow(run(wanted, root, workers), wanted.unique(), root, quiet=json)
+        follow(run(wanted, root, how), wanted.unique(), root, quiet=json)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from feddg.engines.compute import Compute
 
 Data = Annotated[str, typer.Argument(help="A data set's name (feddg data list) or a folder.")]
 Out = Annotated[Path | None, typer.Option(help="Where runs are kept; the default is ./runs.")]
@@ -28,6 +31,10 @@ Model = Annotated[
     str | None, typer.Option(help="A network's name, or your own package.module:factory.")
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
+Precision = Annotated[str, typer.Option(help="auto, fp32, tf32 or bf16 (on a GPU).")]
+Execution = Annotated[
+    str, typer.Option(help="How sites are trained: auto, one-by-one, workers, stacked or streams.")
+]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing-classes", help="Sites may lack examples of a class.")
@@ -61,17 +68,11 @@ def recipe_changes(texts: Sequence[str] | None) -> dict[str, Any]:
     return settings(Recipe, pairs(texts, "--set"), "--set")
 
 
-def check_device(name: str) -> None:
-    from feddg.errors import ConfigError, unknown
+def compute(workers: int | None, device: str, precision: str, execution: str) -> "Compute":
+    from feddg.engines.compute import Compute
 
-    if name not in ("auto", "cpu", "cuda"):
-        raise unknown("device", name, ("auto", "cpu", "cuda"))
-    if name == "cuda":
-        import torch
-
-        there = torch.cuda.is_available()
-        why = "this feddg trains on the CPU only" if there else "this machine has no usable GPU"
-        raise ConfigError(f"--device cuda: {why}; use --device cpu")
+    chosen: dict[str, Any] = {"device": device, "precision": precision, "execution": execution}
+    return Compute(workers=workers, **chosen)
 
 
 def given(changes: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from feddg.benchmark.experiment import Experiment
     from feddg.benchmark.selection import Record
 
-WITH_CONFIG = ("config", "out", "workers", "device", "json")  # all else stands in the file
+WITH_CONFIG = (
+    "config",
+    "out",
+    "workers",
+    "device",
+    "precision",
+    "execution",
+    "json",
+)  # all else stands in the file
 
 OptionalData = Annotated[str | None, typer.Argument(help="A data set's name, or a folder.")]
 MethodName = Annotated[str, typer.Option(help="A name or composition: ga+fedprox(mu=0.01).")]
@@ -53,6 +61,8 @@ def run(
     out: o.Out = None,
     workers: o.Workers = None,
     device: o.Device = "auto",
+    precision: o.Precision = "auto",
+    execution: o.Execution = "auto",
     json: o.Json = False,
 ) -> None:
     """Train one federation by one method; the run's folder holds the model."""
@@ -61,7 +71,7 @@ def run(
     from feddg.cli.progress import follow
     from feddg.errors import ConfigError
 
-    o.check_device(device)
+    compute = o.compute(workers, device, precision, execution)
     if config is not None:
         alone(context)
         wanted, root = configured(config, out)
@@ -76,7 +86,7 @@ def run(
             model=model, selection=selection, share=share, participation=asked(participation),
             min_sites=min_sites, allow_missing_classes=allow_missing,
         )  # fmt: skip
-    follow(conduct([wanted], root, workers), {wanted.key: wanted}, root, quiet=json)
+    follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
     show(wanted, root / wanted.key, json)
 
 

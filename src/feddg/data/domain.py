@@ -9,10 +9,12 @@ federation   the sites, optional validation domains, the targets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
+from torch.utils.weak import WeakIdKeyDictionary
 
 from feddg.errors import DataError, unknown
 from feddg.seeds import generator
@@ -56,9 +58,23 @@ class Examples:
             yield from (self.store[rows] for rows in self.rows.split(size))
 
     def take(self, index: Tensor) -> "Examples":
+        index = index.to(self.y.device)
         groups = None if self.groups is None else self.groups[index]
         rows = index if self.rows is None else self.rows[index]
         return Examples(self.store, self.y[index], groups, rows)
+
+    def to(self, device: torch.device) -> "Examples":
+        """On a device; what is shared here (a store, these very examples) is shared there."""
+        if self.store.device == device:
+            return self
+        found = MOVED.get(self)
+        if found is None or found.store.device != device:
+            store = STORES.get(self.store)
+            if store is None or store.device != device:
+                STORES[self.store] = store = self.store.to(device)
+            others = (None if v is None else v.to(device) for v in (self.groups, self.rows))
+            MOVED[self] = found = Examples(store, self.y.to(device), *others)
+        return found
 
     @staticmethod
     def of(data: "Examples | tuple[Tensor, Tensor] | Dataset[Any]") -> "Examples":
@@ -71,6 +87,11 @@ class Examples:
         columns = zip(*(data[i] for i in range(size)), strict=True)
         x, y = (torch.stack([torch.as_tensor(v) for v in c]) for c in columns)
         return Examples(x, y)
+
+
+# What lies on a device already, as long as the original is in use.
+MOVED: "WeakKeyDictionary[Examples, Examples]" = WeakKeyDictionary()
+STORES = WeakIdKeyDictionary()
 
 
 def check_name(kind: str, name: str) -> None:
@@ -181,6 +202,23 @@ class Federation:
             raise DataError(
                 f"{self.collection.name}: two sites are called {twice[0]!r}; rename one"
             )
+
+    def to(self, device: torch.device) -> "Federation":
+        """With all examples on a device, where everything happens that uses them."""
+
+        def site(s: Site) -> Site:
+            held = None if s.val is None else s.val.to(device)
+            return replace(s, train=s.train.to(device), val=held)
+
+        def domain(d: Domain) -> Domain:
+            return replace(d, examples=d.examples.to(device))
+
+        return replace(
+            self,
+            sites=tuple(site(s) for s in self.sites),
+            targets=tuple(domain(d) for d in self.targets),
+            validation=tuple(domain(d) for d in self.validation),
+        )
 
 
 def federation(

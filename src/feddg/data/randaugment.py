@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from feddg.constants import constant
 from feddg.errors import ConfigError
 from feddg.local import Job, prepared
 from feddg.trees import Tensors, part
@@ -176,17 +177,14 @@ class RandAugment:
     def scale(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """Black, and the way from there to white."""
         if self.low:
-            low, high = (
-                torch.tensor(v, dtype=value.dtype, device=value.device)[:, None, None]
-                for v in (self.low, self.high)
-            )
+            low, high = (constant(v, value)[:, None, None] for v in (self.low, self.high))
         else:
             low, high = value.amin((0, 2, 3))[:, None, None], value.amax((0, 2, 3))[:, None, None]
         return low, (high - low).clamp_min(1e-6)
 
     def operated(self, x: Tensor, operation: Tensor, magnitude: Tensor) -> Tensor:
         """One operation on every image, its own; −1 is none."""
-        ends = torch.tensor(RANGES, dtype=x.dtype, device=x.device)
+        ends = constant(RANGES, x)
         low, high = ends[:, 0][operation], ends[:, 1][operation]
         v = low + magnitude * (high - low)
         op, wide, y = operation[:, None, None, None], v[:, None, None, None], x

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from feddg.constants import constant
 from feddg.errors import DataError, unknown
 from feddg.trees import part
 
@@ -140,8 +141,8 @@ def _described(kind: str, at: str, **numbers: Numbers) -> dict[str, Any]:
 
 
 def _beside(numbers: Numbers, value: Tensor) -> Tensor:
-    """One number per index of dimension 1, shaped to broadcast; made anew, so safe under grad."""
-    tensor = torch.tensor(numbers, dtype=value.dtype, device=value.device)
+    """One number per index of dimension 1, shaped to broadcast."""
+    tensor = constant(numbers, value)
     return tensor if len(numbers) == 1 else tensor.view(-1, *(1,) * (value.dim() - 2))
 
 

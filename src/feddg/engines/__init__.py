@@ -6,29 +6,39 @@ from contextlib import contextmanager
 
 import torch
 
+from feddg.engines.compute import Compute, exact
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Run
-from feddg.errors import ConfigError
 
 
 @contextmanager
-def open_engine(runs: Sequence[Run], workers: int | None = None) -> Iterator[InProcess]:
-    """Worker processes where there is more than one site and core, else this process."""
-    from feddg.engines.workers import Workers
+def open_engine(runs: Sequence[Run], how: Compute | int | None = None) -> Iterator[InProcess]:
+    """On a GPU, stacks and streams; else worker processes where there are sites and cores.
 
-    check_workers(workers)
-    count = min(workers or cores(), sum(len(r.sites) for r in runs))
-    with one_thread():
-        if count == 1:
+    The runs are where the computing is to be (`Compute.placed`).
+    """
+    compute = Compute.of(how)
+    with one_thread(), exact(compute):
+        if compute.on_gpu or compute.execution in ("stacked", "streams"):
+            yield stacks(compute)
+            return
+        count = min(compute.workers or cores(), sum(len(r.sites) for r in runs))
+        if count == 1 or compute.execution == "one-by-one":
             yield InProcess()
-        else:
-            with Workers(runs=runs, count=count) as engine:
-                yield engine
+            return
+        from feddg.engines.workers import Workers
+
+        with Workers(runs=runs, count=count) as engine:
+            yield engine
 
 
-def check_workers(workers: int | None) -> None:
-    if workers is not None and workers < 1:
-        raise ConfigError(f"--workers must be at least 1, not {workers}")
+def stacks(compute: Compute) -> InProcess:
+    from feddg.engines.stacked import Stacked
+
+    if compute.execution == "one-by-one":
+        return InProcess()
+    stacking = {"stacked": True, "streams": False}.get(compute.execution)
+    return Stacked(stacking=stacking, precision=compute.autocast())
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from feddg.recipe import Recipe
 from feddg.seeds import generator, seed_for
 from feddg.tasks import Scores
 from feddg.trees import Tree
+from feddg.weights import Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class Run:
     @property
     def names(self) -> list[str]:
         return [s.name for s in self.sites]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is, and all that is computed with it."""
+        return Weights.of(self.model).vector.device
 
     @cached_property
     def judged(self) -> dict[str, Examples]:

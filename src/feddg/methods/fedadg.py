@@ -15,7 +15,7 @@ from feddg.packets import Inbox, Reply, State
 from feddg.parts.adversary import Adversaries, Sizes
 from feddg.parts.shared import averaged, seeded_by, width
 from feddg.tasks import Classification
-from feddg.trees import Tree
+from feddg.trees import Tree, moved
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class FedADG(Wrapper):
         head = anatomy(model).head
         classes = getattr(model.get_submodule(head), "out_features", 0)
         sizes = Sizes(width(model, head), classes)
+        state = self.inner.init(model, sites)
         start = sizes.generator(seeded_by(model, "fedadg"))
-        return self.inner.init(model, sites).noting("fedadg", start)
+        return state.noting("fedadg", moved(start, state.model.vector.device))
 
     def broadcast(self, state: State, round: int) -> Inbox:
         return self.inner.broadcast(state, round).noting("fedadg", state.notes["fedadg"])
@@ -63,10 +64,11 @@ class FedADG(Wrapper):
             raise ConfigError("fedadg finds no plain task loss to weigh; another method took it")
         sizes = Sizes(width(job.model, layers.head), job.task.outputs)
         before = memory.get("learned", {}).get("fedadg", {})
-        judge = before.get("discriminator") or sizes.discriminator(job.rng("fedadg"))
+        at = inbox.model.vector.device
+        judge = before.get("discriminator") or moved(sizes.discriminator(job.rng("fedadg")), at)
         own = {"generator": dict(inbox.notes["fedadg"]), "discriminator": dict(judge)}
         against = Adversaries(
-            own, sizes.projection(), sizes, layers.features, 1 - self.alpha, self.rate
+            own, sizes.projection().to(at), sizes, layers.features, 1 - self.alpha, self.rate
         )
         reply, memory = yield from self.inner.local_update(
             inbox, self.weighed(job).adding(against), memory

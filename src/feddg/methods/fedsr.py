@@ -14,7 +14,7 @@ from feddg.packets import Inbox
 from feddg.parts.gaussian import Noise, Prior, priors, with_gaussian_head
 from feddg.parts.shared import width
 from feddg.tasks import Classification
-from feddg.trees import Tree, part
+from feddg.trees import Tree, moved, part
 
 
 @part()
@@ -67,7 +67,9 @@ class FedSR(Wrapper):
             raise ConfigError("fedsr's priors belong to classes: it needs a classification")
         layers = anatomy(job.model)
         at, size = layers.head.rpartition(".")[0], width(job.model, layers.head)
-        start = memory.get("learned", {}).get("fedsr") or priors(job.task.outputs, size)
+        start = memory.get("learned", {}).get("fedsr") or moved(
+            priors(job.task.outputs, size), inbox.model.vector.device
+        )
         near = Prior(dict(start), f"{at}.encode", self.cmi)
         short = Norm(layers.features, self.l2r, self.squared)
         job = job.adding(Noise(f"{at}.code:in", size), short, near)

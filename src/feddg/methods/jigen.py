@@ -79,8 +79,10 @@ class JiGen(Wrapper):
         return super().reveals if self.head == "shared" else self.inner.reveals
 
     def blank(self, model: nn.Module) -> Tensors:
-        classes, features = self.permutations + 1, width(model, anatomy(model).head)
-        return {"weight": torch.zeros(classes, features), "bias": torch.zeros(classes)}
+        head = anatomy(model).head
+        classes, features = self.permutations + 1, width(model, head)
+        like = next(model.get_submodule(head).parameters())
+        return {"weight": like.new_zeros(classes, features), "bias": like.new_zeros(classes)}
 
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
         state = self.inner.init(model, sites)
@@ -95,7 +97,8 @@ class JiGen(Wrapper):
         kept = inbox.notes if self.head == "shared" else memory.get("learned", {})
         head = dict(kept.get("jigen") or self.blank(job.model))
         features = anatomy(job.model).features
-        solve = Jigsaw(head, orders(self.permutations), self.weight, self.ordered, features)
+        every = orders(self.permutations).to(inbox.model.vector.device)
+        solve = Jigsaw(head, every, self.weight, self.ordered, features)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(solve), memory)
         if self.head == "shared":
             reply = reply.noting("jigen", memory["learned"]["jigen"])

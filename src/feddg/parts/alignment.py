@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from feddg.constants import constant
 from feddg.errors import ConfigError
 from feddg.local import Forward
 from feddg.training import forward
@@ -195,7 +196,7 @@ def mmd(a: Tensor, b: Tensor, biased: bool = True) -> Tensor:
     apart = (sizes - 2 * inner).clamp_min(0)  # within a, within b, across
     total = apart.detach().sum((3, 4))
     scale = ((total[0] + total[1] + 2 * total[2]) / (4 * n * n)).clamp_min(1e-30)
-    rates = -0.5 / (scale * a.new_tensor(WIDTHS).view(-1, 1, 1))
+    rates = -0.5 / (scale * constant(WIDTHS, a).view(-1, 1, 1))
     kernel = (apart * rates[:, None, :, :, None, None]).exp().sum((0, 4, 5))
     if biased:
         return (kernel[0] + kernel[1] - 2 * kernel[2]) / (n * n)

@@ -3,6 +3,7 @@
 import torch
 from torch import Generator, Tensor
 
+from feddg.constants import constant
 from feddg.data.transforms import Numbers
 from feddg.local import Grad, Loss, Outcome
 from feddg.optim import Theta
@@ -12,7 +13,7 @@ from feddg.trees import Tensors, each, part
 
 
 def by_channel(numbers: Numbers, like: Tensor) -> Tensor:
-    return torch.tensor(numbers, dtype=like.dtype, device=like.device)[:, None, None]
+    return constant(numbers, like)[:, None, None]
 
 
 @part("bank", "chance")

@@ -68,7 +68,7 @@ def with_gaussian_head(model: nn.Module, size: int, samples: int) -> nn.Module:
     assert isinstance(old, nn.Linear)
     rng = seeded_by(model, "fedsr")
     head = GaussianHead(features, size or features, old.out_features, samples, rng)
-    setattr(fresh.get_submodule(where), name, head)
+    setattr(fresh.get_submodule(where), name, head.to(old.weight))
     fresh.anatomy = Anatomy(f"{layers.head}.classify", layers.taps)  # type: ignore[assignment]
     return fresh
 
