@@ -158,7 +158,10 @@ def all_parts(request: Training) -> tuple[Any, ...]:
     return (*request.job.augment, *request.job.prepare, *request.job.parts)
 
 
-def begin(request: Training) -> tuple[Theta, Tensor, Theta, tuple[Any, ...]]:
+Begun = tuple[Theta, Tensor, Theta, tuple[Any, ...]]  # theta, buffers, optimiser, parts
+
+
+def begin(request: Training) -> Begun:
     theta = request.theta
     opt = resumed(request.job.recipe.make_optimizer().init(theta), request.optimizer or {})
     return theta, request.start.buffers, opt, all_parts(request)

@@ -10,7 +10,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.utils import _pytree as pytree
 
 from feddg.local import Training
-from feddg.training import all_parts, begin, columns
+from feddg.training import Begun, all_parts, columns
 from feddg.trees import Tensors
 
 PLAIN = (int, float, str, bool, type(None), type)
@@ -24,11 +24,11 @@ class Form:
     details: tuple[Any, ...]
 
 
-def form(request: Training) -> Form | None:
-    """None: this training is like no other, by what can be seen of it."""
+def form(request: Training, begun: Begun) -> Form | None:
+    """Of a training that begins so; None: by what can be seen of it, it is like no other."""
     job, recipe, data = request.job, request.job.local, request.data
     network = plan(job.model)
-    inside, step = outline(begin(request)), emptied(job.step)
+    inside, step = outline(begun), emptied(job.step)
     if network is None or inside is None:
         return None
     rows = {i: rows_of(c) for i, c in columns(all_parts(request)).items()}

@@ -5,8 +5,9 @@ leaves the stack, so no step is computed in vain and none is computed on padding
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
@@ -15,12 +16,12 @@ from torch.func import vmap
 
 from feddg.engines.forms import emptied
 from feddg.engines.programs import Program, Step, Tree
-from feddg.local import Trained, Training
+from feddg.local import Training
 from feddg.training import (
     Batch,
+    Begun,
     Draws,
     all_parts,
-    begin,
     columns,
     draws,
     finished,
@@ -33,8 +34,17 @@ from feddg.training import (
 )  # fmt: skip
 from feddg.trees import each, pick, stack
 
-AHEAD = 64  # steps whose rows and draws are brought to the device at once
+FIRST, AHEAD = 8, 64  # steps whose rows and draws are brought to the device at once
 Programs = Callable[[int, int, Callable[[], Step]], Program]  # sites, batch -> a program
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A training, its place among all that was asked, and how it begins."""
+
+    at: int
+    training: Training
+    begun: Begun
 
 
 @dataclass(eq=False)
@@ -62,7 +72,7 @@ class Plan:
             "rows": torch.stack(self.batches[steps.start : steps.stop]),
             "rate": torch.tensor(self.rates[steps.start : steps.stop], dtype=dtype),
             "tail": torch.arange(steps.start, steps.stop) >= self.tail,
-            "draws": stack(chance),
+            "draws": stack(chance) if chance[0] else {},
         }
 
 
@@ -74,18 +84,17 @@ class Pool:
     first: list[int]  # where each site's store begins
 
     @staticmethod
-    def of(requests: Sequence[Training], kept: dict[tuple[int, ...], tuple[Any, Tensor]]) -> "Pool":
+    def of(members: Sequence[Asked], kept: dict[tuple[int, ...], tuple[Any, Tensor]]) -> "Pool":
         """`kept` holds what was put together before, by the stores that are in it."""
-        stores = list({id(r.data.store): r.data.store for r in requests}.values())
-        if stores[0].device != requests[0].start.vector.device:
-            return Pool(None, [0] * len(requests))
+        mine = [m.training.data.store for m in members]
+        stores = list({id(s): s for s in mine}.values())
+        if stores[0].device != members[0].training.start.vector.device:
+            return Pool(None, [0] * len(members))
         key = tuple(map(id, stores))
         if key not in kept:
             kept[key] = stores, stores[0] if len(stores) == 1 else torch.cat(stores)
-        begins, at = {}, 0
-        for s in stores:
-            begins[id(s)], at = at, at + len(s)
-        return Pool(kept[key][1], [begins[id(r.data.store)] for r in requests])
+        begins = dict(zip(key, accumulate(map(len, stores), initial=0), strict=False))
+        return Pool(kept[key][1], [begins[id(s)] for s in mine])
 
     def given(self, request: Training, number: int, rows: Tensor) -> Tensor:
         """Where the batches' inputs are found; the inputs themselves where they are elsewhere."""
@@ -99,28 +108,25 @@ class Pool:
 
 @dataclass(eq=False)
 class Stack:
-    """Trainings of one form; `together` under vmap, else there is one only."""
+    """Trainings of one form, the longest first; `together` under vmap, else there is one only."""
 
-    requests: Sequence[Training]
+    members: Sequence[Asked]
     together: bool
-    precision: Any  # a context for the step
+    precision: Callable[[], AbstractContextManager[Any]]  # in which a step is computed
 
     def __post_init__(self) -> None:
-        plans = [Plan.of(r) for r in self.requests]
-        ranked = sorted(range(len(plans)), key=lambda i: -len(plans[i]))
-        self.at = ranked  # the place of each in what was asked
-        self.plans = [plans[i] for i in ranked]
-        self.requests = [self.requests[i] for i in ranked]
-        self.device = self.requests[0].start.vector.device
-        self.dtype = self.requests[0].start.vector.dtype
+        plans = {m.at: Plan.of(m.training) for m in self.members}
+        self.members = sorted(self.members, key=lambda m: -len(plans[m.at]))
+        self.plans = [plans[m.at] for m in self.members]
+        start = self.members[0].training.start.vector
+        self.device, self.dtype = start.device, start.dtype
 
-    def steps(self, programs: Programs, pool: Pool, answers: list[Trained]) -> Iterator[None]:
+    def steps(self, programs: Programs, pool: Pool, answers: list[Any]) -> Iterator[None]:
         """Yields after every step that it has asked the device for; at the end come `answers`."""
-        begun = [begin(r) for r in self.requests]
-        terms = len(term_names(self.requests[0].job.parts)) + 1
+        terms = len(term_names(self.members[0].training.job.parts)) + 1
         none = torch.zeros(terms, dtype=self.dtype, device=self.device)
-        state = self.joined([(theta, buffers, opt, none) for theta, buffers, opt, _ in begun])
-        parts = self.joined([b[3] for b in begun])
+        state = self.joined([(*m.begun[:3], none) for m in self.members])
+        parts = self.joined([m.begun[3] for m in self.members])
         shared = self.shared(pool)
         done: dict[int, Tree] = {}
         for sites, size, steps in self.segments():
@@ -132,12 +138,11 @@ class Stack:
                 yield
             state = program.state()
         self.leaving(state, 0, done)
-        for i, request in enumerate(self.requests):
+        for i, (asked, plan) in enumerate(zip(self.members, self.plans, strict=True)):
             theta, buffers, opt, sums = done[i]
-            n = len(self.plans[i])
-            count = n - self.plans[i].tail
-            trained = finished(request, theta, buffers, opt, n, sums / count if count else None)
-            answers[self.at[i]] = trained
+            n, count = len(plan), len(plan) - plan.tail
+            means = sums / count if count else None
+            answers[asked.at] = finished(asked.training, theta, buffers, opt, n, means)
 
     def joined(self, trees: list[Tree]) -> Tree:
         return stack(trees) if self.together else trees[0]
@@ -147,7 +152,7 @@ class Stack:
 
     def leaving(self, state: Tree, stay: int, done: dict[int, Tree]) -> Tree:
         """All but the first `stay` are done."""
-        for i in range(stay, len(self.requests) - len(done)):
+        for i in range(stay, len(self.members) - len(done)):
             done[i] = pick(state, i) if self.together else state
         return self.first(state, stay)
 
@@ -162,16 +167,16 @@ class Stack:
             yield sites, size, range(found[0], found[-1] + 1)
 
     def given(self, sites: int, steps: range, pool: Pool) -> Iterator[Tree]:
-        for start in range(steps.start, steps.stop, AHEAD):
-            some = range(start, min(start + AHEAD, steps.stop))
+        for some in stretches(steps):
             trees = []
             offset = 0
             for i in range(sites):
                 tree = self.plans[i].take(some, self.dtype)
                 rows = tree.pop("rows").to(self.device, non_blocking=True)
-                tree["x"] = pool.given(self.requests[i], i, rows)
+                training = self.members[i].training
+                tree["x"] = pool.given(training, i, rows)
                 tree["own"] = rows + offset
-                offset += len(self.requests[i].data)
+                offset += len(training.data)
                 trees.append(tree)
             whole = each_stacked(trees) if self.together else trees[0]
             whole = each(lambda v: v.to(self.device, non_blocking=True), whole)
@@ -181,19 +186,20 @@ class Stack:
     def shared(self, pool: Pool) -> dict[str, Tree]:
         """What all steps read: the inputs, the labels and the parts' own rows of all sites."""
         own: dict[int, dict[str, list[Tensor]]] = {}
-        for r in self.requests:
-            for i, rows in columns(all_parts(r)).items():
+        trainings = [m.training for m in self.members]
+        for training in trainings:
+            for i, rows in columns(all_parts(training)).items():
                 for k, v in rows.items():
                     own.setdefault(i, {}).setdefault(k, []).append(v)
         return {
             "x": [] if pool.x is None else [pool.x],
-            "y": torch.cat([r.data.y for r in self.requests]).to(self.device),
+            "y": torch.cat([t.data.y for t in trainings]).to(self.device),
             "own": {i: {k: torch.cat(vs) for k, vs in rows.items()} for i, rows in own.items()},
         }
 
     def stepper(self) -> Step:
         """The step as a pure function of trees."""
-        request = self.requests[0]
+        request = self.members[0].training
         if self.together:
             request = replace(request, job=replace(request.job, step=emptied(request.job.step)))
         update = updater(request, func_grad if self.together else tape_grad)
@@ -211,6 +217,14 @@ class Stack:
             return theta, buffers, opt, sums + losses * given["tail"][..., None]
 
         return step
+
+
+def stretches(steps: range) -> Iterator[range]:
+    """A short one first: the device is to work while the longer ones are made."""
+    start, long = steps.start, FIRST
+    while start < steps.stop:
+        yield range(start, min(start + long, steps.stop))
+        start, long = start + long, AHEAD
 
 
 def each_stacked(trees: list[Tree]) -> Tree:

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from feddg.engines.forms import Form, form
 from feddg.engines.inprocess import InProcess, attempted
-from feddg.engines.lanes import Pool, Stack
+from feddg.engines.lanes import Asked, Pool, Stack
 from feddg.engines.programs import Eager, Program, Recorded, Step
 from feddg.errors import explained
 from feddg.local import Answer, Request, Training
-from feddg.training import refuse
+from feddg.training import begin, refuse
 
 SMALL_MODEL, SMALL_INPUT = 2_000_000, 4096  # weights, numbers of an example: beyond, no stacking
 TALLEST = 512  # sites of one stack
@@ -46,27 +46,31 @@ class Stacked(InProcess):
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers: list[Answer] = [None] * len(requests)
-        groups: dict[int, list[int]] = {}
+        groups: dict[int, list[Asked]] = {}
         for i, request in enumerate(requests):
-            number = self.number(request) if isinstance(request, Training) else None
-            if number is None or number in self.slow:
+            if not isinstance(request, Training):
                 answers[i] = attempted(request)
                 continue
             try:
                 refuse(request)
-            except Exception as error:
+                asked = Asked(i, request, begin(request))
+                number = self.number(asked)
+            except Exception as error:  # of this site alone
                 answers[i] = error
+                continue
+            if number is None or number in self.slow:
+                answers[i] = attempted(request)
             else:
-                groups.setdefault(number, []).append(i)
+                groups.setdefault(number, []).append(asked)
         self.used = set()
-        self.carry_out(requests, groups, answers)
+        self.carry_out(groups, answers)
         for key in self.programs.keys() - self.used:
             del self.programs[key]
         return answers
 
-    def number(self, request: Training) -> int | None:
+    def number(self, asked: Asked) -> int | None:
         """Of the training's form; None where it has none."""
-        found = form(request)
+        found = form(asked.training, asked.begun)
         if found is None:
             return None
         known = self.forms.setdefault(found.name, [])
@@ -82,22 +86,17 @@ class Stacked(InProcess):
         small = request.start.layout.cut <= SMALL_MODEL
         return small and request.data.shape.numel() <= SMALL_INPUT
 
-    def carry_out(
-        self, requests: Sequence[Request], groups: dict[int, list[int]], answers: list[Answer]
-    ) -> None:
+    def carry_out(self, groups: dict[int, list[Asked]], answers: list[Answer]) -> None:
         """All lanes in turns, until none has anything left to do."""
-        lanes = []
+        lanes: list[Iterator[None]] = []
         for number, members in groups.items():
-            trainings = [r for r in (requests[i] for i in members) if isinstance(r, Training)]
-            together = self.together(trainings[0])
+            together = self.together(members[0].training)
             height = TALLEST if together else 1
-            queue = [
-                range(at, min(at + height, len(members))) for at in range(0, len(members), height)
-            ]
+            queue = [members[at : at + height] for at in range(0, len(members), height)]
             wide = 1 if together else min(self.streams, len(queue))
-            for lane in range(wide):
-                mine = [[members[i] for i in piece] for piece in queue[lane::wide]]
-                lanes.append(self.lane(len(lanes), number, requests, mine, together, answers))
+            for first in range(wide):
+                mine = queue[first::wide]
+                lanes.append(self.lane(len(lanes), number, mine, together, answers))
         while lanes:
             lanes = [lane for lane in lanes if next(lane, self) is not self]
         for stream in self.side.values():
@@ -107,30 +106,27 @@ class Stacked(InProcess):
         self,
         lane: int,
         number: int,
-        requests: Sequence[Request],
-        queue: list[list[int]],
+        queue: list[list[Asked]],
         together: bool,
         answers: list[Answer],
     ) -> Iterator[None]:
         for members in queue:
-            asked: list[Any] = [requests[i] for i in members]
-            where = self.stream(lane, asked[0])
-            found: list[Any] = [None] * len(members)
+            one = members[0].training
+            where = self.stream(lane, one)
             try:
                 with where():
-                    stack = Stack(asked, together, self.precision)
-                    pool = Pool.of(stack.requests, self.pools)
-                    steps = stack.steps(self.finder(lane, number, pool), pool, found)
+                    stack = Stack(members, together, self.precision)
+                    pool = Pool.of(stack.members, self.pools)
+                    steps = stack.steps(self.finder(lane, number, pool), pool, answers)
                 while True:
                     with where():
                         if next(steps, self) is self:
                             break
                     yield
             except Exception as error:
-                self.stumbled(number, asked[0], error)
-                found = [attempted(r) for r in asked]
-            for i, answer in zip(members, found, strict=True):
-                answers[i] = answer
+                self.stumbled(number, one, error)
+                for asked in members:
+                    answers[asked.at] = attempted(asked.training)
 
     def stumbled(self, number: int, request: Training, error: Exception) -> None:
         """One by one it may work; if it does not, the sites say so themselves."""
@@ -152,8 +148,9 @@ class Stacked(InProcess):
             self.used.add(key)
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]
-                graphs = pool.x is not None and pool.x.is_cuda
-                self.programs[key] = Recorded(step(), shared) if graphs else Eager(step())
+                self.programs[key] = (
+                    Recorded(step(), shared) if lane in self.side else Eager(step())
+                )
             return self.programs[key]
 
         return find
