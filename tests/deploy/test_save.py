@@ -171,9 +171,17 @@ def test_a_transform_of_the_users_own_is_brought_along(tmp_path):
 
 
 def test_a_module_that_is_built_without_arguments_needs_no_help(tmp_path):
-    run, state = save(tmp_path / "model", architecture=None)
+    run, state = trained()
+    save_model(tmp_path / "model", replace(run, model=toy.Net()), state)
     deployed = load_model(tmp_path / "model")
     assert deployed.meta.architecture == Architecture("tests.toy:Net", own=True)
+    assert predict(deployed, NIGHT).output.equal(output(run, state))
+
+
+def test_a_network_of_build_model_is_known_by_its_name_and_options(tmp_path):
+    run, state = save(tmp_path / "model", architecture=None)
+    deployed = load_model(tmp_path / "model")
+    assert deployed.meta.architecture == Architecture("tests.toy:Net", {"norm": True})
     assert predict(deployed, NIGHT).output.equal(output(run, state))
 
 

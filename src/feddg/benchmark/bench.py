@@ -10,7 +10,7 @@ from feddg.benchmark.bounds import BOUNDS
 from feddg.benchmark.driver import Event, conduct
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.protocols import PAPER, Protocol, experiment, protocol
-from feddg.benchmark.records import finished, read_records
+from feddg.benchmark.records import finished, read_records, started
 from feddg.benchmark.roles import overview
 from feddg.benchmark.selection import rule
 from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
@@ -141,7 +141,7 @@ def table(bench: Bench, root: Path, failed: Mapping[str, str] | None = None) -> 
     told = [f"{row} failed on {said_once(why)}" for row, why in reasons.items() if why]
     return Table(
         title=heading(bench), columns=domains, rows=tuple(rows),
-        notes=(*bench.protocol.notes, *intervals(bench, root), *told),
+        notes=(*bench.protocol.notes, *intervals(bench, root), *starts(bench, root), *told),
         published=published is not None, seeds=bench.seeds,
     )  # fmt: skip
 
@@ -163,6 +163,13 @@ def intervals(bench: Bench, root: Path) -> Iterator[str]:
             found.append(f"{row} {low:.1f} to {high:.1f}")
         if found:
             yield f"95% bootstrap interval on {target}, seed 0: {'; '.join(found)}."
+
+
+def starts(bench: Bench, root: Path) -> Iterator[str]:
+    """What pretrained weights there were, and which part of the network they left fresh."""
+    if bench.changes.get("weights"):
+        found = [started(root / key) for key in bench.unique()]
+        yield from (f"Start: {line}." for line in dict.fromkeys(found) if line)
 
 
 def compares(bench: Bench) -> bool:

@@ -19,6 +19,7 @@ from feddg.engines.loop import Run
 from feddg.errors import ConfigError
 from feddg.models import build
 from feddg.models.catalogue import builder
+from feddg.models.sources import is_file_name, known_digest
 from feddg.recipe import Recipe
 
 ON_CPU = Compute(device="cpu")
@@ -43,6 +44,8 @@ class Experiment:
     participation: float | int = 1.0
     min_sites: int | None = None
     allow_missing_classes: bool = False
+    weights: str | None = None  # pretrained: a file, a package's name, or "hub"
+    weights_sha256: str | None = None  # of their file, or its beginning; `resolved` finds it
     schedule: str = ""  # the name of a shortened schedule, for titles
     recipe: Recipe = field(default_factory=Recipe)
     data_options: Mapping[str, str] = field(default_factory=dict)
@@ -64,6 +67,8 @@ class Experiment:
             )
         if self.model != "auto":
             builder(self.model)
+        elif self.weights:
+            raise ConfigError("weights are of one network; name the model too")
         compose(self.method)
         rule(self.selection)
 
@@ -73,7 +78,15 @@ class Experiment:
         if "root" in options:
             options["root"] = absolute(options["root"])
         data = self.data if self.data in catalogue() else absolute(self.data)
-        return replace(self, method=spelled(compose(self.method)), data=data, data_options=options)
+        weights, pinned = self.weights or None, self.weights_sha256
+        if weights and is_file_name(weights):
+            weights = absolute(weights)
+        if weights and not pinned:
+            pinned = known_digest(weights, self.model)
+        return replace(
+            self, method=spelled(compose(self.method)), data=data, data_options=options,
+            weights=weights, weights_sha256=pinned,
+        )  # fmt: skip
 
     @property
     def key(self) -> str:
@@ -107,9 +120,13 @@ class Experiment:
         """The data read, the network built, everything checked; nothing is written yet."""
         fed, splits = federated(self.roles)
         architecture = architecture_for(self, fed.collection)
+        model = build(
+            architecture.model, self.seed, weights=self.weights, sha256=self.weights_sha256,
+            **architecture.options,
+        )  # fmt: skip
         run = Run(
-            compose(self.method), build(architecture.model, self.seed, **architecture.options),
-            fed, self.recipe, self.rounds, self.seed, self.participation, self.min_sites,
+            compose(self.method), model, fed, self.recipe, self.rounds, self.seed,
+            self.participation, self.min_sites,
         )  # fmt: skip
         rule(self.selection).check(run.judged)
         return Prepared(compute.placed(run), architecture, splits)
@@ -149,7 +166,10 @@ def architecture_for(experiment: Experiment, collection: Collection) -> Architec
     """The named network and the sizes that it asks for."""
     name = experiment.model if experiment.model != "auto" else suited(collection)
     shape = collection.domains[0].examples.shape
-    sizes = {"outputs": collection.task.outputs, "channels": shape[0], "inputs": shape.numel()}
+    sizes = {
+        "outputs": collection.task.outputs, "channels": shape[0], "inputs": shape.numel(),
+        "size": shape[-1],
+    }  # fmt: skip
     asked = inspect.signature(builder(name)).parameters
     options = {k: v for k, v in sizes.items() if k in asked} | dict(experiment.model_options)
     return Architecture(name, options)

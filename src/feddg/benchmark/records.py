@@ -118,6 +118,15 @@ def finished(path: Path) -> bool:
     return (path / "model" / "model.safetensors").exists()
 
 
+def started(path: Path) -> str:
+    """The pretrained weights that a finished run began with, in words."""
+    try:
+        about = json.loads((path / "model" / "model.json").read_text("utf-8"))["about"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    return str(about.get("start", ""))
+
+
 def compare(path: Path, split: Mapping[str, Any]) -> None:
     """The rows that were held out when the run began are held out now."""
     try:

@@ -30,6 +30,7 @@ def bench(
     selection: o.Selection = None,
     rounds: o.Rounds = None,
     model: o.Model = None,
+    weights: o.Weights = None,
     settings: o.Set = None,
     data_option: o.DataOption = None,
     share: o.Share = None,
@@ -47,7 +48,7 @@ def bench(
 
     compute = o.compute(workers, device, precision, execution)
     changes = {
-        "rounds": rounds, "model": model, "share": share,
+        "rounds": rounds, "model": model, "weights": weights, "share": share,
         "allow_missing_classes": allow_missing or None,
     }  # fmt: skip
     wanted = Bench(

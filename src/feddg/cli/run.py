@@ -49,6 +49,7 @@ def run(
     rounds: o.Rounds = None,
     seed: o.Seed = 0,
     model: o.Model = None,
+    weights: o.Weights = None,
     schedule: o.Schedule = "paper",
     selection: o.Selection = None,
     settings: o.Set = None,
@@ -83,8 +84,9 @@ def run(
             data, schedule=schedule, data_options=o.pairs(data_option, "--data-option"),
             recipe=o.recipe_changes(settings), method=method, targets=o.names(target),
             sources=o.names(sources), validation=o.names(validation), rounds=rounds, seed=seed,
-            model=model, selection=selection, share=share, participation=asked(participation),
-            min_sites=min_sites, allow_missing_classes=allow_missing,
+            model=model, weights=weights, selection=selection, share=share,
+            participation=asked(participation), min_sites=min_sites,
+            allow_missing_classes=allow_missing,
         )  # fmt: skip
     follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
     show(wanted, root / wanted.key, json)
@@ -125,20 +127,24 @@ def asked(text: str) -> float | int:
 
 
 def show(wanted: "Experiment", folder: Path, json: bool) -> None:
-    from feddg.benchmark.records import read_records
+    from feddg.benchmark.records import read_records, started
     from feddg.benchmark.roles import overview
     from feddg.benchmark.selection import rule
 
     records = read_records(folder / "results.jsonl")
     task = overview(wanted.data, wanted.data_options).task
     chosen = rule(wanted.selection).pick(records, task)
+    start = started(folder)
     if json:
-        print_json({"folder": str(folder), "model": str(folder / "model"), "selected": chosen})
+        found = {"folder": str(folder), "model": str(folder / "model"), "selected": chosen}
+        print_json({**found, "start": start} if start else found)
         return
     if chosen["scores"]:
         table(chosen, wanted)
     else:
         say("judged on nothing: no --target, and no --share of the sites held out")
+    if start:
+        say(f"start: {start}")
     say(f"run:   {folder.resolve()}")
     say(f"model: {(folder / 'model').resolve()}")
     options = [w for k, v in wanted.data_options.items() for w in ("--data-option", f"{k}={v}")]

@@ -124,6 +124,8 @@ def _method(m: Manifest, method: Method) -> Iterator[str]:
     yield f"- seed: {m.training['seed']}; sites asked per round: {m.training['participation']}"
     recipe = ", ".join(f"{k}={v}" for k, v in m.training["recipe"].items())
     yield f"- recipe: {recipe}"
+    if m.about.get("start"):
+        yield f"- start: pretrained weights, {m.about['start']}"
     options = ", ".join(f"{k}={v!r}" for k, v in m.architecture.options.items())
     size = sum(m.layout.parameters().sizes)
     yield f"- network: `{m.architecture.model}({options})`, {size:,} trained parameters"

@@ -29,6 +29,7 @@ from feddg.deploy.manifest import (
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError, FeddgError
 from feddg.method import Method, chain
+from feddg.models.catalogue import made
 from feddg.packets import State
 from feddg.weights import load
 from feddg.wire import flatten
@@ -43,11 +44,13 @@ def save_model(
 ) -> None:
     """Writes the folder beside its place and moves it there; an older model is replaced.
 
-    architecture   what builds `run.model`; None for a module of the user's own, which whoever
-                   loads the model then brings along (or which is built without arguments)
-    about          goes into model.json as it is. The card shows `scores` ({"test/x": {"accuracy":
-                   0.9}}), `selection` (the rule, a sentence), `round` (that of the state),
-                   `sources` (what the data are and whose) and `limits` (a sentence)
+    architecture   what builds `run.model`, if `build_model` did not; None for a module of the
+                   user's own, which whoever loads the model then brings along (or which is built
+                   without arguments)
+    about          goes into model.json as it is, besides `start` (the pretrained weights). The
+                   card shows `scores` ({"test/x": {"accuracy": 0.9}}), `selection` (the rule, a
+                   sentence), `round` (that of the state), `sources` (what the data are and whose)
+                   and `limits` (a sentence)
 
     The same state gives the same bytes of weights.
     """
@@ -111,14 +114,21 @@ def manifest_of(
             "torch": str(torch.__version__),
             "python": platform.python_version(),
         },
-        about=about,
+        about={**about, **started(run.model)},
     )
 
 
 def own(model: nn.Module) -> Architecture:
-    """A module that was given as an object, by its class."""
+    """A module that was given as an object: as `build_model` made it, else by its class."""
+    if (known := made(model)) is not None:
+        return Architecture(known.model, known.options)
     cls = type(model)
     return Architecture(f"{cls.__module__}:{cls.__qualname__}", own=True)
+
+
+def started(model: nn.Module) -> dict[str, str]:
+    known = made(model)
+    return {"start": str(known.start)} if known and known.start else {}
 
 
 def catalogued(method: Method, spec: str) -> bool:
