@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from feddg.catalogue import compose
-from feddg.engines.forms import form
+from feddg.engines.forms import form, plan
 from feddg.engines.inprocess import InProcess
 from feddg.engines.lanes import stretches
 from feddg.engines.loop import rounds
@@ -214,3 +214,10 @@ def test_the_first_stretch_is_short():
     assert [t for s in stretches(range(3, 20)) for t in s] == list(range(3, 20))
     with warnings.catch_warnings():
         assert list(stretches(range(0))) == []
+
+
+def test_networks_that_feddg_built_alike_are_stacked():
+    """Two seeds of a named network are one form, as long as their options are the same."""
+    asked = [{"outputs": 3}, {"outputs": 3}, {"outputs": 3, "width": 8}]
+    plans = [plan(build("small-cnn", seed=i, channels=1, **a)) for i, a in enumerate(asked)]
+    assert plans[0] == plans[1] != plans[2]

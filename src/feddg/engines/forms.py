@@ -1,6 +1,6 @@
 """Which trainings are the same program on other numbers, so that one can carry them all out."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,6 +14,7 @@ from feddg.training import Begun, all_parts, columns
 from feddg.trees import Tensors
 
 PLAIN = (int, float, str, bool, type(None), type)
+TORCHS_OWN = {*vars(nn.Module()), "training"}  # its weights, buffers, children, hooks
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,6 @@ def rows_of(columns: Tensors) -> dict[str, Any]:
     return {k: (v.shape[1:], v.dtype) for k, v in columns.items()}
 
 
-def settled(value: Any) -> bool:
-    """A plain value, or made of such: it compares by what it is."""
-    if isinstance(value, tuple):
-        return all(map(settled, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value).__hash__ is not None and all(map(settled, vars(value).values()))
-    return isinstance(value, PLAIN)
-
-
 PLANS: "WeakKeyDictionary[nn.Module, tuple[Any, ...]]" = WeakKeyDictionary()
 
 
@@ -87,7 +79,7 @@ def part(module: nn.Module) -> tuple[Any, ...]:
         return (None,)
     if module._forward_hooks or module._forward_pre_hooks:
         return (None,)
-    own = {k: v for k, v in vars(module).items() if not k.startswith("_") and k != "training"}
+    own = {k: v for k, v in vars(module).items() if k not in TORCHS_OWN}
     values = tuple((k, comparable(v)) for k, v in sorted(own.items()))
     fixed = tuple((k, tuple(v.flatten().tolist())) for k, v in sorted(still(module).items()))
     return type(module), values, fixed
@@ -104,5 +96,13 @@ def still(module: nn.Module) -> dict[str, Tensor]:
 
 
 def comparable(value: Any) -> Any:
-    """What is settled by value, all else as the very object."""
-    return value if settled(value) else ("object", id(value))
+    """Plain values and what is made of them by value, all else as the very object."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, tuple | list):
+        return type(value), tuple(map(comparable, value))
+    if isinstance(value, Mapping):
+        return type(value), tuple((k, comparable(v)) for k, v in value.items())
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value), comparable(vars(value))
+    return "object", id(value)
