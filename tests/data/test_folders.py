@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, TensorDataset
 
-from feddg.data import folders
+from feddg.data import folders, images
 from feddg.data.augment import Flip, Shift
 from feddg.data.transforms import IMAGENET, Impute, Scale
 from feddg.errors import ConfigError, DataError
@@ -63,7 +63,7 @@ def test_decode_keeps_pixels_and_orientation(tmp_path):
     image = Image.new("RGB", (3, 3), COLOURS["blue"])
     image.putpixel((2, 0), COLOURS["red"])  # x = 2, y = 0: the upper right
     image.save(tmp_path / "a.png")
-    pixels = folders.decode(tmp_path / "a.png", 3, 3)
+    pixels = images.decode(tmp_path / "a.png", 3, 3)
     assert pixels[:, 0, 2].tolist() == [255, 0, 0]
     assert pixels[0].sum() == 255
 
@@ -73,8 +73,8 @@ def test_decodes_palettes_with_transparency_and_greys(tmp_path):
     Image.new("P", (2, 2)).save(tmp_path / "p.png", transparency=bytes([0, 9]))
     Image.new("L", (2, 2), 7).save(tmp_path / "l.png")
     for name in ("p.gif", "p.png", "l.png"):
-        assert folders.decode(tmp_path / name, 4, 3).shape == (3, 4, 4)
-    assert folders.decode(tmp_path / "l.png", 2, 3).unique().item() == 7
+        assert images.decode(tmp_path / name, 4, 3).shape == (3, 4, 4)
+    assert images.decode(tmp_path / "l.png", 2, 3).unique().item() == 7
 
 
 @pytest.mark.parametrize("keep", [0, 30])
@@ -90,7 +90,7 @@ def test_a_cut_jpeg_is_named(tmp_path):
     Image.effect_noise((64, 64), 90).save(path)
     path.write_bytes(path.read_bytes()[:900])
     with pytest.raises(DataError, match=r"cut\.jpg is not a readable image"):
-        folders.decode(path, 8, 3)
+        images.decode(path, 8, 3)
 
 
 def test_one_domain_only(tmp_path):

@@ -1,48 +1,15 @@
 """What data there are and how to open them by name, by path and with options given as text."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from feddg.data import folders, heart_disease, rotated_mnist, scaling, tables
 from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
+from feddg.data.spec import DataSpec, Parser
 from feddg.errors import ConfigError, DataError, unknown
-
-Parser = Callable[[str], Any]
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """An entry of `feddg data list`; `options` turns the text of an option into its value."""
-
-    name: str
-    title: str
-    summary: str
-    size: str
-    licence: str
-    source: str
-    layout: str
-    protocols: tuple[str, ...]
-    embedded: bool
-    open: Callable[..., Collection]
-    options: Mapping[str, Parser]
-    targeted: bool = False  # whether `open` wants to know which domain is the target
-    notes: str = ""
-
-    def parse(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Options as values; a misspelt name or an impossible value is a `ConfigError`."""
-        for name in given:
-            if name not in self.options:
-                raise unknown(f"option of {self.name}", name, self.options)
-        values = {}
-        for name, text in given.items():
-            try:
-                values[name] = self.options[name](text)
-            except ValueError:
-                raise ConfigError(f"option {name}={text!r} of {self.name} is no number") from None
-        return values
 
 
 def catalogue() -> dict[str, DataSpec]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from feddg.data import folders, tables
+from feddg.data import folders, images, tables
 from feddg.data.catalogue import READING, resolve
 from feddg.data.domain import Collection
 from feddg.errors import DataError
@@ -57,7 +57,7 @@ def check(path_or_name: str, **options: str) -> Report:
 def _check_images(name: str, values: dict[str, Any]) -> Report:
     tree = folders.scan(values["root"], values.get("least", 2))
     paths = [p for by_class in tree.images.values() for found in by_class.values() for p in found]
-    broken = [str(e) for e in folders.decoded(paths, 8, 3) if isinstance(e, DataError)]
+    broken = [str(e) for e in images.decoded(paths, 8, 3) if isinstance(e, DataError)]
     rows = tuple(
         Row(domain, sum(map(len, found.values())), {c: len(found.get(c, ())) for c in tree.classes})
         for domain, found in tree.images.items()

@@ -1,19 +1,17 @@
 """The user's own data: a folder tree of images, tensors, or torch data sets."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from feddg.data.augment import IMAGES, augmentation
 from feddg.data.domain import Collection, Domain, Examples
+from feddg.data.images import stored
 from feddg.data.transforms import IMAGENET, Impute, Scale, Transform
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification, Task
@@ -97,38 +95,6 @@ def scan(root: str | Path, least: int = 2) -> Tree:
     return Tree(root, tuple(classes), images, tuple(others), tuple(problems))
 
 
-def decode(path: Path, size: int, channels: int) -> Tensor:
-    """An image file as uint8 channels×size×size: the aspect is not kept, as the papers do it."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            if image.mode == "P":  # a palette may have transparent colours
-                image = image.convert("RGBA")  # type: ignore[assignment]
-            plain = image.convert("L" if channels == 1 else "RGB")
-        if plain.size != (size, size):
-            plain = plain.resize((size, size), Image.Resampling.BILINEAR)
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as why:
-        raise DataError(
-            f"{path} is not a readable image ({why}); replace it or take it out"
-        ) from None
-    pixels = torch.from_numpy(np.array(plain, np.uint8))
-    return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()
-
-
-def decoded(paths: Sequence[Path], size: int, channels: int) -> Iterator[Tensor | DataError]:
-    """Every image in order; a broken one is an error returned, not raised."""
-
-    def attempt(path: Path) -> Tensor | DataError:
-        try:
-            return decode(path, size, channels)
-        except DataError as error:
-            return error
-
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        yield from pool.map(attempt, paths)
-
-
 def from_tensors(
     domains: Mapping[str, Examples | tuple[Tensor, Tensor]],
     task: Task | Sequence[str],
@@ -185,11 +151,7 @@ def and_more(problems: Sequence[str]) -> str:
 def _domain(tree: Tree, name: str, size: int, channels: int) -> Domain:
     listed = tree.images[name]
     paths = [path for c in tree.classes for path in listed.get(c, ())]
-    x = torch.empty((len(paths), channels, size, size), dtype=torch.uint8)
-    for row, image in zip(x, decoded(paths, size, channels), strict=True):
-        if isinstance(image, DataError):
-            raise image
-        row.copy_(image)
+    x = stored(paths, size, channels)
     y = torch.tensor([k for k, c in enumerate(tree.classes) for _ in listed.get(c, ())])
     return Domain(name, Examples(x, y))
 
