@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from feddg.data.folders import IMAGE_TYPES, decoded
+from feddg.data.folders import IMAGE_TYPES
+from feddg.data.images import decoded
 from feddg.deploy.manifest import Manifest
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification
