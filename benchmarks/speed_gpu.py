@@ -167,7 +167,7 @@ def main() -> None:
             })  # fmt: skip
         x, y = tensors["site0"]
         tensors["target"] = (x[:64], y[:64])
-        for augment in ("", chosen.augment):
+        for augment in ("", chosen.augment) if chosen.augment else ("",):
             data = feddg.from_tensors(
                 tensors, [str(c) for c in range(7)], prepare=(IMAGENET,), augment=augment
             )

@@ -5,7 +5,7 @@ leaves the stack, so no step is computed in vain and none is computed on padding
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from feddg.engines.forms import emptied
+from feddg.engines.products import as_products
 from feddg.engines.programs import Program, Step, Tree
 from feddg.local import Training
 from feddg.training import (
@@ -34,6 +35,7 @@ from feddg.training import (
 )  # fmt: skip
 from feddg.trees import each, pick, stack
 
+PRODUCTS = True
 FIRST, AHEAD = 8, 64  # steps whose rows and draws are brought to the device at once
 Programs = Callable[[int, int, Callable[[], Step]], Program]  # sites, batch -> a program
 
@@ -204,13 +206,14 @@ class Stack:
             request = replace(request, job=replace(request.job, step=emptied(request.job.step)))
         update = updater(request, func_grad if self.together else tape_grad)
         run = vmap(update, randomness="error") if self.together else update
+        products = as_products if self.together and PRODUCTS else nullcontext
 
         def step(state: Tree, given: Tree, fixed: Tree) -> Tree:
             theta, buffers, opt, sums = state
             x, at = given["x"], given["own"]
             own = {i: {k: v[at] for k, v in rows.items()} for i, rows in fixed["own"].items()}
             batch = Batch(fixed["x"][0][x] if fixed["x"] else x, fixed["y"][at], own)
-            with self.precision():
+            with self.precision(), products():
                 theta, buffers, opt, losses = run(
                     theta, buffers, opt, fixed["parts"], batch, given["draws"], given["rate"]
                 )
