@@ -218,6 +218,7 @@ def test_the_first_stretch_is_short():
 
 def test_networks_that_feddg_built_alike_are_stacked():
     """Two seeds of a named network are one form, as long as their options are the same."""
-    asked = [{"outputs": 3}, {"outputs": 3}, {"outputs": 3, "width": 8}]
-    plans = [plan(build("small-cnn", seed=i, channels=1, **a)) for i, a in enumerate(asked)]
+    widths: tuple[dict[str, int], ...] = ({}, {}, {"width": 8})
+    nets = [build("small-cnn", i, channels=1, outputs=3, **w) for i, w in enumerate(widths)]
+    plans = [plan(net) for net in nets]
     assert plans[0] == plans[1] != plans[2]

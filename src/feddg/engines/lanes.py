@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from feddg.engines.forms import emptied
+from feddg.engines.laid import Laid, products_weights
 from feddg.engines.products import as_products
 from feddg.engines.programs import Program, Step, Tree
 from feddg.local import Training
@@ -33,9 +34,9 @@ from feddg.training import (
     term_names,
     updater,
 )  # fmt: skip
-from feddg.trees import each, pick, stack
+from feddg.trees import Tensors, each, pick, stack
+from feddg.weights import Layout
 
-PRODUCTS = True
 FIRST, AHEAD = 8, 64  # steps whose rows and draws are brought to the device at once
 Programs = Callable[[int, int, Callable[[], Step]], Program]  # sites, batch -> a program
 
@@ -204,9 +205,11 @@ class Stack:
         request = self.members[0].training
         if self.together:
             request = replace(request, job=replace(request.job, step=emptied(request.job.step)))
-        update = updater(request, func_grad if self.together else tape_grad)
-        run = vmap(update, randomness="error") if self.together else update
-        products = as_products if self.together and PRODUCTS else nullcontext
+        if self.together:
+            run = vmap(updater(request, func_grad), randomness="error")
+        else:
+            run = updater(request, tape_grad, self.laid_out(request))
+        products = as_products if self.together else nullcontext
 
         def step(state: Tree, given: Tree, fixed: Tree) -> Tree:
             theta, buffers, opt, sums = state
@@ -220,6 +223,19 @@ class Stack:
             return theta, buffers, opt, sums + losses * given["tail"][..., None]
 
         return step
+
+    def laid_out(self, request: Training) -> Callable[[Layout, Tensor], Tensors]:
+        """On a GPU as its products like them; elsewhere as they are."""
+        if self.device.type != "cuda":
+            return Layout.views
+        with self.precision():
+            cast = torch.is_autocast_enabled("cuda")
+            dtype = torch.get_autocast_dtype("cuda") if cast else self.dtype
+        network = request.job.model
+        weights = request.start.layout.parameters()
+        cast_weights = products_weights(network) & set(weights.names)
+        laid = Laid(weights, cast_weights, dtype, self.device)
+        return lambda _, vector: laid.views(vector)
 
 
 def stretches(steps: range) -> Iterator[range]:

@@ -33,8 +33,8 @@ class Patches(torch.autograd.Function):
         ctx.size = x.shape[1:3]
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Any:  # type: ignore[override]
-        return Overlaid.apply(slope, ctx.window, ctx.size), None
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        return Overlaid.apply(slope, ctx.window, ctx.size), None  # type: ignore[no-untyped-call]
 
 
 class Overlaid(torch.autograd.Function):
@@ -60,8 +60,8 @@ class Overlaid(torch.autograd.Function):
         _, ctx.window, _ = inputs
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Any:  # type: ignore[override]
-        return Patches.apply(slope, ctx.window), None, None
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        return Patches.apply(slope, ctx.window), None, None  # type: ignore[no-untyped-call]
 
 
 def convolved(
@@ -83,7 +83,8 @@ def convolved(
     if x.shape[0] * h * w * weight[0].numel() > LARGEST:
         return None
     last = F.pad(x, (right, right, down, down)) if down or right else x
-    patches = Patches.apply(last.permute(0, 2, 3, 1), (*kernel, up, left))
+    window = (*kernel, up, left)
+    patches = Patches.apply(last.permute(0, 2, 3, 1), window)  # type: ignore[no-untyped-call]
     columns = weight.permute(0, 2, 3, 1).flatten(1)
     return F.linear(patches.flatten(0, 2), columns, bias).view(-1, h, w, len(columns)).permute(
         0, 3, 1, 2
