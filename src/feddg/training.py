@@ -105,8 +105,9 @@ def updater(
     job, layout = request.job, request.start.layout
     learned, kept = layout.parameters(), layout.buffers()
     # Masks and indices do not travel: they are the architecture's own.
-    still = {k: v for k, v in job.model.named_buffers() if not v.is_floating_point()}
+    whole = {k: v for k, v in job.model.named_buffers() if not v.is_floating_point()}
     idle: dict[str, Any] = dict.fromkeys(counters(job.model))  # None: batch norm does not count
+    still = {k: v for k, v in whole.items() if k not in idle}
     descend, smoothing = job.recipe.make_optimizer().step, job.local.label_smoothing
 
     def update(

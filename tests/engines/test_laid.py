@@ -17,7 +17,7 @@ def network():
 
 def laid(net, dtype=torch.float32):
     layout = Weights.of(net).layout.parameters()
-    return Laid(layout, products_weights(net), dtype, torch.device("cpu"))
+    return Laid(layout, products_weights(net), dtype, torch.float32, torch.device("cpu"))
 
 
 def test_the_weights_of_products_are_named():

@@ -7,7 +7,7 @@ and back. Here one gather and one cast do it for all, and one of each brings the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from feddg.trees import Tensors
 from feddg.weights import Layout
 
+MANY = 8  # networks whose order is kept
 LAID = (nn.Conv2d, nn.Linear)  # modules whose weight is read in the form and the type of products
 
 
@@ -24,13 +25,14 @@ def products_weights(network: nn.Module) -> frozenset[str]:
     return frozenset(f"{k}.weight".lstrip(".") for k in found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Laid:
     """First the weights in `cast`, by the form in which products read them, then all others."""
 
     layout: Layout
     cast: frozenset[str]
     dtype: torch.dtype  # of products
+    vectors: torch.dtype  # of the travelling vector
     device: torch.device
 
     @cached_property
@@ -54,12 +56,11 @@ class Laid:
     @cached_property
     def order(self) -> Tensor:
         """Where each number of the new vector stands in the old one."""
-        places = self.layout.views(torch.arange(self.layout.size, dtype=torch.int32))
-        return torch.cat([flat(places[k]) for k in self.names]).to(self.device)
+        return orders(self.layout, tuple(self.names), self.device)[0]
 
     @cached_property
     def back(self) -> Tensor:
-        return torch.argsort(self.order).to(torch.int32)
+        return orders(self.layout, tuple(self.names), self.device)[1]
 
     def views(self, vector: Tensor) -> Tensors:
         """The weights by name, as `Layout.views` but for the form in memory and the type."""
@@ -74,9 +75,19 @@ class Laid:
         return tuple(formed(p, s) for p, s in zip(parts, self.shapes, strict=True))
 
     def joined(self, parts: Sequence[Tensor]) -> Tensor:
-        flats, n = [flat(p) for p in parts], self.count
-        large = [torch.cat(flats[:n]).to(torch.float32)] if n else []
-        return torch.cat([*large, *flats[n:]]).index_select(0, self.back)
+        inside = torch.empty(self.layout.size, dtype=self.vectors, device=self.device)
+        torch._foreach_copy_(inside.split(self.sizes), [flat(p) for p in parts])
+        return inside.index_select(0, self.back)
+
+
+@lru_cache(MANY)
+def orders(layout: Layout, names: tuple[str, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """To the order of `names`, channels last, and back."""
+    places = layout.views(torch.arange(layout.size, dtype=torch.int32, device=device))
+    there = torch.cat([flat(places[k]) for k in names])
+    back = torch.empty_like(there)
+    back[there.long()] = torch.arange(len(there), dtype=torch.int32, device=device)
+    return there, back
 
 
 def flat(weight: Tensor) -> Tensor:

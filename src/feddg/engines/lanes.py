@@ -234,7 +234,7 @@ class Stack:
         network = request.job.model
         weights = request.start.layout.parameters()
         cast_weights = products_weights(network) & set(weights.names)
-        laid = Laid(weights, cast_weights, dtype, self.device)
+        laid = Laid(weights, cast_weights, dtype, self.dtype, self.device)
         return lambda _, vector: laid.views(vector)
 
 

@@ -24,6 +24,7 @@ from feddg.training import begin, refuse
 SMALL_MODEL, SMALL_INPUT = 2_000_000, 4096  # weights, numbers of an example: beyond, no stacking
 TALLEST = 512  # sites of one stack
 STREAMS = 4  # sites of a large model at a time
+KEPT = 3  # turns after which a program that is not used is dropped, with its memory
 
 
 class SlowPath(UserWarning):
@@ -39,7 +40,8 @@ class Stacked(InProcess):
     streams: int = STREAMS
     forms: dict[tuple[Any, ...], list[tuple[Form, int]]] = field(default_factory=dict)
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
-    used: set[tuple[Any, ...]] = field(default_factory=set)
+    used: dict[tuple[Any, ...], int] = field(default_factory=dict)  # program -> its last turn
+    turn: int = 0
     pools: dict[tuple[int, ...], tuple[Any, Tensor]] = field(default_factory=dict)
     side: dict[int, Any] = field(default_factory=dict)  # lane -> its CUDA stream
     slow: set[int] = field(default_factory=set)  # forms that cannot be carried out here
@@ -62,10 +64,11 @@ class Stacked(InProcess):
                 answers[i] = attempted(request)
             else:
                 groups.setdefault(number, []).append(asked)
-        self.used = set()
-        self.carry_out(groups, answers)
-        for key in self.programs.keys() - self.used:
-            del self.programs[key]
+        if groups:
+            self.turn += 1
+            self.carry_out(groups, answers)
+            for key in [k for k, at in self.used.items() if self.turn - at >= KEPT]:
+                del self.programs[key], self.used[key]
         return answers
 
     def number(self, asked: Asked) -> int | None:
@@ -145,7 +148,7 @@ class Stacked(InProcess):
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
             key = (lane, number, sites, size, id(pool.x))
-            self.used.add(key)
+            self.used[key] = self.turn
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]
                 self.programs[key] = (
