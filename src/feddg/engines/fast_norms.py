@@ -5,10 +5,12 @@ sums, in float32 and in one order, by three short kernels there and three back: 
 the rows, their total, and the result. Inside `fast_norms()` every batch norm that fits takes them.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -29,24 +31,42 @@ def kernels() -> Any:
 
 
 class fast_norms(TorchFunctionMode):  # noqa: N801 (used as a function)
-    """Within it `torch.batch_norm` is `BatchNorm` wherever that can be."""
+    """Within it `F.batch_norm` is `BatchNorm` wherever that can be."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.batch_norm and fits(*args):
-            x, weight, bias, mean, var, _, momentum, eps, _ = args
-            found: Tensor = BatchNorm.apply(x, weight, bias, mean, var, momentum, eps)  # type: ignore[no-untyped-call]
-            return found
+        if func is F.batch_norm:
+            asked = Asked(*args, **(kwargs or {}))
+            if asked.fits:
+                return BatchNorm.apply(*asked.values)  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def fits(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
-    var: Tensor | None, training: bool, *_: Any,
-) -> bool:  # fmt: skip
-    last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-    whole = weight is not None and bias is not None and mean is not None and var is not None
-    small = x.numel() < LONGEST and x.dtype != torch.float64
-    return training and x.is_cuda and last and whole and small and kernels() is not None
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What `F.batch_norm` is called with."""
+
+    input: Tensor
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    training: bool = False
+    momentum: float = 0.1
+    eps: float = 1e-5
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        return (
+            self.input, self.weight, self.bias, self.running_mean, self.running_var,
+            self.momentum, self.eps,
+        )  # fmt: skip
+
+    @property
+    def fits(self) -> bool:
+        x, whole = self.input, all(v is not None for v in self.values)
+        last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+        small = x.numel() < LONGEST and x.dtype != torch.float64
+        return self.training and x.is_cuda and last and whole and small and kernels() is not None
 
 
 def pieces(rows: int, channels: int) -> tuple[int, int, int, int]:

@@ -17,7 +17,7 @@ CHANNELS = 16  # that one program adds up
 
 
 @triton.jit
-def spread(x, part, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: constexpr):  # type: ignore[no-untyped-def]
+def spread(x, part, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: constexpr):
     """Sums of x - s and (x - s)^2, s the first pixel: near enough to the mean to lose no digits."""
     piece = tl.program_id(0)
     c = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
@@ -36,7 +36,7 @@ def spread(x, part, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: constexpr)
 
 
 @triton.jit
-def settle(  # type: ignore[no-untyped-def]
+def settle(
     x, part, kept, mean, var, rows, C, count, momentum, eps, COUNT: constexpr, WIDE: constexpr
 ):
     """Mean and 1 / deviation of the batch; the running ones follow."""
@@ -58,7 +58,7 @@ def settle(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def normalise(x, y, weight, bias, kept, rows, C, TALL: constexpr, WIDE: constexpr):  # type: ignore[no-untyped-def]
+def normalise(x, y, weight, bias, kept, rows, C, TALL: constexpr, WIDE: constexpr):
     r = tl.program_id(0) * TALL + tl.arange(0, TALL)
     c = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     inside = (r < rows)[:, None] & (c < C)[None, :]
@@ -70,7 +70,7 @@ def normalise(x, y, weight, bias, kept, rows, C, TALL: constexpr, WIDE: constexp
 
 
 @triton.jit
-def slopes(g, x, part, kept, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: constexpr):  # type: ignore[no-untyped-def]
+def slopes(g, x, part, kept, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: constexpr):
     """Sums of the slope and of the slope times the normalised x."""
     piece = tl.program_id(0)
     c = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
@@ -91,7 +91,7 @@ def slopes(g, x, part, kept, rows, C, STEPS: constexpr, TALL: constexpr, WIDE: c
 
 
 @triton.jit
-def total(part, sums, C, count, COUNT: constexpr, WIDE: constexpr):  # type: ignore[no-untyped-def]
+def total(part, sums, C, count, COUNT: constexpr, WIDE: constexpr):
     """First the bias's slope, then the weight's."""
     c = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
     p = tl.arange(0, COUNT)
@@ -102,7 +102,7 @@ def total(part, sums, C, count, COUNT: constexpr, WIDE: constexpr):  # type: ign
 
 
 @triton.jit
-def descend(g, x, dx, weight, kept, sums, rows, C, TALL: constexpr, WIDE: constexpr):  # type: ignore[no-untyped-def]
+def descend(g, x, dx, weight, kept, sums, rows, C, TALL: constexpr, WIDE: constexpr):
     r = tl.program_id(0) * TALL + tl.arange(0, TALL)
     c = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     inside = (r < rows)[:, None] & (c < C)[None, :]

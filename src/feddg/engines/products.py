@@ -104,7 +104,8 @@ class as_products(TorchFunctionMode):  # noqa: N801 (used as a function)
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.batch_norm:
-            args = (*args[:-1], False)  # the last one says whether cuDNN may do it
+        if func is F.batch_norm:
+            with torch.backends.cudnn.flags(enabled=False):
+                return func(*args, **(kwargs or {}))
         found = convolved(*args, **(kwargs or {})) if func is torch.conv2d else None
         return func(*args, **(kwargs or {})) if found is None else found
