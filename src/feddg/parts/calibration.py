@@ -59,6 +59,7 @@ class Calibration:
     channels: int = 0
     size: int = 0
     cache: Literal["auto", "on", "off"] = "auto"
+    shared: bool = False
     fixed: bool = True  # L^h stays the same, so its features may be kept from round to round
 
     def term(
@@ -73,7 +74,7 @@ class Calibration:
         seen = tap_features(local, job.train.inputs(torch.arange(1)), job.prepare, taps)
         project, projection = None, torch.zeros(0) if learned is None else learned
         if self.how.pairs != "logits":
-            project = Projections.of(seen, self.channels, self.size)
+            project = Projections.of(seen, self.channels, self.size, self.shared)
             if learned is None or self.proj == "renewed":
                 once = generator(job.seed, job.name, "projection")
                 projection = project.init(job.rng("projection") if self.proj == "renewed" else once)
