@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from feddg.catalogue import compose
+from feddg.engines.stacked import Stacked
 from tests import toy
 
 PAGE = Path(__file__).parents[2] / "docs" / "systems.md"
@@ -16,13 +17,28 @@ SPECS = list(dict.fromkeys(spec for _, spec in ROWS))
 SMALL = {"federation": toy.tiny(), "recipe": toy.steps(toy.RECIPE, epochs=None, steps=1)}
 
 
+class Watched(Stacked):
+    """Remembers what it could not group with its like."""
+
+    alone = 0
+
+    def number(self, asked):
+        found = super().number(asked)
+        self.alone += found is None
+        return found
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_every_row_runs_two_rounds(spec):
-    """Two, for CSAC and GA only begin in the second."""
+    """Two, for CSAC and GA only begin in the second; stacked, and without falling back."""
+    engine = Watched(stacking=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "ppdg", UserWarning)  # λ = 0.5 says so
-        done = list(toy.history(toy.run(compose(spec), 2, **SMALL)))
+        done = list(toy.history(toy.run(compose(spec), 2, **SMALL), engine))
     assert done[-1].state.model.vector.isfinite().all()
+    assert engine.forms
+    assert not engine.slow
+    assert not engine.alone
 
 
 @pytest.mark.parametrize(

@@ -111,13 +111,11 @@ class CSAC(Wrapper):
         )  # fmt: skip
         fixed, taps = self.teacher == "first", adopted(job.model, self.layers, self.alignment)
         visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, self.sides == "shared", fixed)
-        local = self.inner.predictor(Reply(site=job.name, model=teacher), job.model)
         learned = memory.get("learned", {}).get("csac")
-        term = visit.term(local, teacher, taps, job, learned)
+        term = visit.term(teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
-        fused = self.inner.predictor(Reply(site=job.name, model=reply.model), job.model)
         learned = memory.get("learned", {}).get("csac", term.projection)
-        return reply.noting("csac", visit.spread(term, learned, fused, local, job)), memory
+        return reply.noting("csac", visit.spread(term, learned, reply.model, teacher, job)), memory
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         state = yield from self.inner.aggregate(state, replies, job)

@@ -279,4 +279,5 @@ class TrainedAlignment(CrossLayerAlignment):
 
 def variances(a: Tensor, b: Tensor) -> dict[str, float]:
     """Over examples, averaged over layers and features: 0 where Proj has collapsed."""
-    return {side: x.var(1, correction=0).mean().item() for side, x in (("fused", a), ("local", b))}
+    found = torch.stack([x.var(1, correction=0).mean() for x in (a, b)]).tolist()
+    return dict(zip(SIDES, found, strict=True))
