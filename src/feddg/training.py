@@ -264,7 +264,7 @@ def train(request: Training) -> Trained:
         steps = zip(batches, draws(request, batches), rates, strict=True)
         for t, (rows, chance, rate) in enumerate(steps):
             rows, chance = each(lambda v: v.to(device, non_blocking=True), (rows, chance))
-            mine = {i: {k: v[rows] for k, v in c.items()} for i, c in own.items()}
+            mine = {i: {k: v.index_select(0, rows) for k, v in c.items()} for i, c in own.items()}
             batch = Batch(data.inputs(rows).to(device), data.y[rows].to(device), mine)
             step = torch.tensor(rate, dtype=buffers.dtype, device=device)
             theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from feddg.catalogue import compose
+from feddg.data.domain import Examples
 from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
 from feddg.local import Job
@@ -194,7 +195,7 @@ def test_augmented_images_are_shown_to_the_teacher():
     fed = toy.federation()
 
     def twice(site):
-        return replace(site, train=replace(site.train, x=2 * site.train.x))
+        return replace(site, train=Examples(2 * site.train.x, site.train.y))
 
     plain = replace(fed, sites=tuple(twice(s) for s in fed.sites))
     a = toy.vector(compose("csac(cache_features='off')"), federation=plain)

@@ -55,6 +55,11 @@ class Bench:
         return overview(self.data, self.data_options)
 
     @property
+    def altered(self) -> dict[str, Any]:
+        """What makes the numbers others than the protocol's."""
+        return {k: v for k, v in self.changes.items() if k != "diagnostics"}
+
+    @property
     def rule(self) -> str:
         return self.selection or self.protocol.selection
 
@@ -174,7 +179,7 @@ def starts(bench: Bench, root: Path) -> Iterator[str]:
 
 def compares(bench: Bench) -> bool:
     """Whether all but the method is as the paper has it."""
-    plain = not bench.recipe and not bench.changes and not bench.data_options
+    plain = not bench.recipe and not bench.altered and not bench.data_options
     return plain and bench.schedule == PAPER and bench.rule == bench.protocol.selection
 
 
@@ -199,7 +204,7 @@ def heading(bench: Bench) -> str:
     if bench.schedule != PAPER:
         line = bench.protocol.schedules[bench.schedule].line
         parts.append(f"SHORTENED schedule '{bench.schedule}' ({line})")
-    changed = {**bench.changes, **bench.recipe}
+    changed = {**bench.altered, **bench.recipe}
     if changed:
         parts.append("with " + ", ".join(f"{k}={v}" for k, v in changed.items()))
     return "; ".join(parts)

@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from feddg import checkpoint
+from feddg.benchmark.curves import curves
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
@@ -53,6 +54,7 @@ class Conducted:
     architecture: Architecture | None = None
     schedule: str = ""
     tidy: bool = True  # remove the checkpoint when the model is written
+    diagnostics: str | None = None
     records: list[Record] = field(default_factory=list)
     at: Checkpoint = field(init=False)  # after the last whole round
     stored: int = 0  # the round that comes next by the checkpoint on the disk
@@ -163,8 +165,11 @@ def conduct(
             if folder.finished:  # meanwhile, by another process
                 continue
             opened.append(
-                Conducted(ready.run, e.label, e.selection, folder, ready.architecture, e.schedule)
-            )
+                Conducted(
+                    ready.run, e.label, e.selection, folder, ready.architecture, e.schedule,
+                    diagnostics=e.diagnostics,
+                )
+            )  # fmt: skip
         try:
             yield from conducted(opened, compute)
         except RunsFailed as error:
@@ -207,11 +212,14 @@ def noted(
 ) -> Iterator[Event]:
     """Every run's round is noted before anybody hears of the first."""
     asked = [Question(run, k.state, tuple(run.judged)) for run, k in done]
+    wanted = [(run, k) for run, k in done if by_run[id(run)].diagnostics == "curves"]
+    found = curves(engine, wanted) if wanted else []
+    more = {id(run): c for (run, _), c in zip(wanted, found, strict=True)}
     events = []
     for (run, k), scores in zip(done, engine.score(asked), strict=True):
-        c = by_run[id(run)]
+        c, extra = by_run[id(run)], {"curves": more[id(run)]} if id(run) in more else {}
         with deferred():
-            record = c.note(recorded(run, k, scores), k, engine.memories(run))
+            record = c.note(recorded(run, k, scores) | extra, k, engine.memories(run))
         events.append(Event(c.key, c.label, record, c.task.metric))
     yield from events
 

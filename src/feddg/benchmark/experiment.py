@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from feddg.benchmark import config
+from feddg.benchmark.curves import known_diagnostics
 from feddg.benchmark.roles import Roles, Splits, federated
 from feddg.benchmark.selection import rule
 from feddg.catalogue import compose, spelled, split
@@ -50,6 +51,7 @@ class Experiment:
     recipe: Recipe = field(default_factory=Recipe)
     data_options: Mapping[str, str] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: str | None = None  # what else is recorded of every round: curves
 
     def __post_init__(self) -> None:
         for name in ("rounds", "min_sites", "participation"):
@@ -71,6 +73,7 @@ class Experiment:
             raise ConfigError("weights are of one network; name the model too")
         compose(self.method)
         rule(self.selection)
+        known_diagnostics(self.diagnostics)
 
     def resolved(self) -> "Experiment":
         """The method with every parameter, paths from the root: whoever runs it, and wherever."""

@@ -35,6 +35,7 @@ def bench(
     data_option: o.DataOption = None,
     share: o.Share = None,
     allow_missing: o.AllowMissing = False,
+    diagnostics: o.Diagnostics = None,
     out: o.Out = None,
     workers: o.Workers = None,
     device: o.Device = "auto",
@@ -49,7 +50,7 @@ def bench(
     compute = o.compute(workers, device, precision, execution)
     changes = {
         "rounds": rounds, "model": model, "weights": weights, "share": share,
-        "allow_missing_classes": allow_missing or None,
+        "allow_missing_classes": allow_missing or None, "diagnostics": diagnostics,
     }  # fmt: skip
     wanted = Bench(
         data=data, methods=o.names(methods), seeds=seeds, targets=o.names(targets),

@@ -39,6 +39,10 @@ Precision = Annotated[str, typer.Option(help="auto, fp32, tf32 or bf16 (on a GPU
 Execution = Annotated[
     str, typer.Option(help="How sites are trained: auto, one-by-one, workers, stacked or streams.")
 ]
+Diagnostics = Annotated[
+    str | None,
+    typer.Option(help="curves: also record every site's own model on every domain, each round."),
+]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing-classes", help="Sites may lack examples of a class.")

@@ -58,6 +58,7 @@ def run(
     participation: Participation = "1.0",
     min_sites: MinSites = None,
     allow_missing: o.AllowMissing = False,
+    diagnostics: o.Diagnostics = None,
     config: Config = None,
     out: o.Out = None,
     workers: o.Workers = None,
@@ -86,7 +87,7 @@ def run(
             sources=o.names(sources), validation=o.names(validation), rounds=rounds, seed=seed,
             model=model, weights=weights, selection=selection, share=share,
             participation=asked(participation), min_sites=min_sites,
-            allow_missing_classes=allow_missing,
+            allow_missing_classes=allow_missing, diagnostics=diagnostics,
         )  # fmt: skip
     follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
     show(wanted, root / wanted.key, json)

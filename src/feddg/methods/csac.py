@@ -10,7 +10,7 @@ from feddg.merges.layerwise import ByLayerDivergence, Distance, Per, Strategy
 from feddg.method import Method, Reveals, Visit, Work, Wrapper, chain, title
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
-from feddg.parts.alignment import Matching, Pairs
+from feddg.parts.alignment import Kernels, Matching, Pairs, Side
 from feddg.parts.calibration import Calibration, acquisition, adopted
 from feddg.trees import Tree
 from feddg.weights import Weights
@@ -44,7 +44,10 @@ class CSAC(Wrapper):
     cross_entropy: bool = True
     discrepancy: Literal["mmd", "mse"] = "mmd"
     estimator: Literal["biased", "off-diagonal"] = "biased"
+    kernels: Kernels = "sum"
+    over: Side = "local"
     proj: Literal["trained", "frozen", "renewed"] = "trained"
+    sides: Literal["apart", "shared"] = "apart"
     channels: int = 0
     size: int = 0
     teacher: Literal["first", "latest"] = "first"
@@ -103,17 +106,16 @@ class CSAC(Wrapper):
         if self.alignment == "none":
             return (yield from self.inner.local_update(inbox, job, memory))
         how = Matching(
-            self.lam, self.alignment, self.position, self.channel, self.discrepancy, self.estimator
-        )
+            self.lam, self.alignment, self.position, self.channel, self.discrepancy, self.estimator,
+            self.kernels, self.over,
+        )  # fmt: skip
         fixed, taps = self.teacher == "first", adopted(job.model, self.layers, self.alignment)
-        visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, fixed)
-        local = self.inner.predictor(Reply(site=job.name, model=teacher), job.model)
+        visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, self.sides == "shared", fixed)
         learned = memory.get("learned", {}).get("csac")
-        term = visit.term(local, teacher, taps, job, learned)
+        term = visit.term(teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
-        fused = self.inner.predictor(Reply(site=job.name, model=reply.model), job.model)
         learned = memory.get("learned", {}).get("csac", term.projection)
-        return reply.noting("csac", visit.spread(term, learned, fused, local, job)), memory
+        return reply.noting("csac", visit.spread(term, learned, reply.model, teacher, job)), memory
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         state = yield from self.inner.aggregate(state, replies, job)

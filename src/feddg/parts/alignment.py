@@ -27,6 +27,8 @@ from feddg.trees import Tensors, part
 from feddg.weights import Layout
 
 Pairs = Literal["cross", "same", "logits", "none"]
+Side = Literal["local", "fused"]
+Kernels = Literal["sum", "mean"]
 Size = tuple[int, int, int]  # channels, height, width
 SIDES = ("fused", "local")
 WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
@@ -63,7 +65,7 @@ def as_map(feature: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Projections:
-    """Proj (Eq. 5): per side and layer one convolution to a common size.
+    """Proj (Eq. 5): per side and layer one convolution to a common size; `shared`: per layer.
 
     kernel = stride = the size ratio; where that is no whole number, the stride is rounded down
     and the kernel covers the rest.
@@ -72,9 +74,12 @@ class Projections:
     taps: tuple[str, ...]
     sizes: tuple[Size, ...]
     to: Size
+    shared: bool = False
 
     @staticmethod
-    def of(features: Tensors, channels: int = 0, size: int = 0) -> "Projections":
+    def of(
+        features: Tensors, channels: int = 0, size: int = 0, shared: bool = False
+    ) -> "Projections":
         """To the c x g x w of the last adopted layer, or to `channels` and at most `size` x `size`.
 
         Where an earlier layer is smaller, to its g x w: no convolution here makes maps larger.
@@ -82,7 +87,7 @@ class Projections:
         seen: list[Any] = [tuple(as_map(f).shape[1:]) for f in features.values()]
         g, w = (min(s[i] for s in seen) for i in (1, 2))
         to = (channels or seen[-1][0], min(size or g, g), min(size or w, w))
-        return Projections(tuple(features), tuple(seen), to)
+        return Projections(tuple(features), tuple(seen), to, shared)
 
     def window(self, size: Size) -> tuple[list[int], list[int]]:
         """Kernel and stride."""
@@ -94,7 +99,7 @@ class Projections:
     def layout(self) -> Layout:
         """All convolutions are one vector, fused side first; layers are named side:tap."""
         names, shapes = [], []
-        for side in SIDES:
+        for side in SIDES[: 1 if self.shared else 2]:
             for tap, size in zip(self.taps, self.sizes, strict=True):
                 names += [f"{side}:{tap}.weight", f"{side}:{tap}.bias"]
                 shapes += [(self.to[0], size[0], *self.window(size)[0]), (self.to[0],)]
@@ -113,27 +118,33 @@ class Projections:
     ) -> Tensor:
         """layers x B x d x c, with d = g w pixels: channels last, as torch is fastest on CPU."""
         found = []
+        side = SIDES[0] if self.shared else side
         for tap, size in zip(self.taps, self.sizes, strict=True):
-            x = features[tap] if cut else as_map(features[tap])
+            x = features[tap] if cut else self.patches(features[tap], size)
             weight, bias = (convolutions[f"{side}:{tap}.{k}"] for k in ("weight", "bias"))
             kernel, stride = self.window(size)
-            if kernel == stride and (cut or kernel == [1, 1]):
-                patches = x if cut else x.permute(0, 2, 3, 1).flatten(1, 2)
-                found.append(F.linear(patches, weight.permute(0, 2, 3, 1).flatten(1), bias))
+            if kernel == stride:
+                found.append(F.linear(x, weight.permute(0, 2, 3, 1).flatten(1), bias))
             else:
                 found.append(F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1).flatten(1, 2))
         return torch.stack(found)
 
+    def patches(self, feature: Tensor, size: Size) -> Tensor:
+        """B x d x (kernel c): what the windows see, which Proj then maps linearly.
+
+        Windows that overlap are left to the convolution. On patches a product is several times
+        faster than a convolution in large strides, on CPUs and for stacked sites.
+        """
+        x, (kernel, stride) = as_map(feature), self.window(size)
+        if kernel != stride:
+            return x
+        x = x.unflatten(3, (-1, kernel[1])).unflatten(2, (-1, kernel[0]))
+        return x.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
+
     def cut(self, features: Mapping[str, Tensor]) -> Tensors:
-        """Features to be kept: in patches, B x d x (kernel c), which Proj then maps linearly."""
-        kept = {}
-        for tap, size in zip(self.taps, self.sizes, strict=True):
-            x, (kernel, stride) = as_map(features[tap]), self.window(size)
-            if kernel == stride:
-                x = x.unflatten(3, (-1, kernel[1])).unflatten(2, (-1, kernel[0]))
-                x = x.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
-            kept[tap] = x.contiguous()
-        return kept
+        """Features to be kept, in patches."""
+        pairs = zip(self.taps, self.sizes, strict=True)
+        return {tap: self.patches(features[tap], size).contiguous() for tap, size in pairs}
 
 
 @dataclass(frozen=True)
@@ -146,11 +157,13 @@ class Matching:
     channel: bool = True
     discrepancy: Literal["mmd", "mse"] = "mmd"
     estimator: Literal["biased", "off-diagonal"] = "biased"
+    kernels: Kernels = "sum"
+    over: Side = "local"
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         """lambda L_AL (Eq. 6, 11) of fused a and local b, both layers x B x d x c."""
         if self.pairs == "cross":
-            alpha = attention(a.detach(), b.detach(), self.position, self.channel)
+            alpha = attention(a.detach(), b.detach(), self.position, self.channel, self.over)
         else:  # one local layer to choose from: alpha is 1
             alpha = torch.eye(len(a), dtype=a.dtype, device=a.device)
         a, b = a.flatten(2), b.flatten(2)
@@ -158,22 +171,25 @@ class Matching:
             d = (a[:, None] - b[None]).square().mean((2, 3))
         else:
             d = mmd(a, b, self.estimator == "biased")
+            d = d / len(WIDTHS) if self.kernels == "mean" else d
         return self.lam * (alpha * d).sum()
 
 
-def attention(a: Tensor, b: Tensor, position: bool, channel: bool) -> Tensor:
+def attention(
+    a: Tensor, b: Tensor, position: bool, channel: bool, over: Side = "local"
+) -> Tensor:
     """alpha_lm of Eq. 7-9; without either similarity every local layer counts 1/|R|.
 
     avg(A'B) = <mean_d A, mean_d B> and avg(AB') = <mean_c A, mean_c B> exactly, so no d x d map
     is made. Both are averaged over the batch, one alpha a pair.
     """
     shares = []
-    for wanted, over in ((position, -2), (channel, -1)):
+    for wanted, dim in ((position, -2), (channel, -1)):
         if wanted:
-            u, v = a.mean(over).flatten(1), b.mean(over).flatten(1)
-            shares.append((u @ v.T / a.shape[1]).softmax(1))
+            u, v = a.mean(dim).flatten(1), b.mean(dim).flatten(1)
+            shares.append((u @ v.T / a.shape[1]).softmax(1 if over == "local" else 0))
     if not shares:
-        return a.new_full((len(a), len(b)), 1 / len(b))
+        return a.new_full((len(a), len(b)), 1 / len(b if over == "local" else a))
     return torch.stack(shares).mean(0)
 
 
@@ -263,4 +279,5 @@ class TrainedAlignment(CrossLayerAlignment):
 
 def variances(a: Tensor, b: Tensor) -> dict[str, float]:
     """Over examples, averaged over layers and features: 0 where Proj has collapsed."""
-    return {side: x.var(1, correction=0).mean().item() for side, x in (("fused", a), ("local", b))}
+    found = torch.stack([x.var(1, correction=0).mean() for x in (a, b)]).tolist()
+    return dict(zip(SIDES, found, strict=True))

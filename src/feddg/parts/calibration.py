@@ -1,7 +1,8 @@
 """One site's calibration visit in CSAC: the job of its first visit, the term of all later ones."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +19,15 @@ from feddg.parts.alignment import (
     TrainedAlignment,
     variances,
 )
-from feddg.parts.features import Remembered, digest, known_taps, tap_features, weight_of
+from feddg.parts.features import (
+    Remembered,
+    digest_once,
+    known_taps,
+    tap_features,
+    weight_of,
+)  # fmt: skip
 from feddg.seeds import generator
+from feddg.trees import Tensors
 from feddg.weights import Weights
 
 FEATURES = Remembered()
@@ -59,29 +67,24 @@ class Calibration:
     channels: int = 0
     size: int = 0
     cache: Literal["auto", "on", "off"] = "auto"
+    shared: bool = False
     fixed: bool = True  # L^h stays the same, so its features may be kept from round to round
 
     def term(
-        self,
-        local: nn.Module,
-        teacher: Weights,
-        taps: tuple[str, ...],
-        job: Job,
-        learned: Tensor | None,
+        self, teacher: Weights, taps: tuple[str, ...], job: Job, learned: Tensor | None
     ) -> CrossLayerAlignment:
-        """`local` is L^h as a module, `teacher` as weights; `learned` is Proj, if there is one."""
-        seen = tap_features(local, job.train.inputs(torch.arange(1)), job.prepare, taps)
+        """`teacher` is L^h; `learned` is Proj, if there is one."""
+        seen = shown(job, taps)
         project, projection = None, torch.zeros(0) if learned is None else learned
         if self.how.pairs != "logits":
-            project = Projections.of(seen, self.channels, self.size)
+            project = Projections.of(seen, self.channels, self.size, self.shared)
             if learned is None or self.proj == "renewed":
                 once = generator(job.seed, job.name, "projection")
                 projection = project.init(job.rng("projection") if self.proj == "renewed" else once)
         kind = CrossLayerAlignment if self.proj == "frozen" or not project else TrainedAlignment
-        size = weight_of(seen) * len(job.train)
         rows = Rows()
-        if self.caches(job, size):
-            rows = self.rows(local, teacher, taps, project, job)
+        if self.caches(job, weight_of(seen) * len(job.train)):
+            rows = self.rows(teacher, taps, project, job)
         vector = projection.to(teacher.vector)
         return kind(teacher.vector, vector, project, teacher.layout, taps, self.how, rows)
 
@@ -95,34 +98,39 @@ class Calibration:
         return self.cache == "on" or (self.cache == "auto" and not job.augment and size <= BUDGET)
 
     def rows(
-        self,
-        local: nn.Module,
-        teacher: Weights,
-        taps: tuple[str, ...],
-        project: Projections | None,
-        job: Job,
+        self, teacher: Weights, taps: tuple[str, ...], project: Projections | None, job: Job
     ) -> Rows:
         def compute() -> Rows:
-            found = tap_features(local, job.train, job.prepare, taps)
+            found = tap_features(job.model, job.train, job.prepare, taps, teacher.views())
             return Rows(project.cut(found) if project else found)
 
         if not self.fixed:
             return compute()
-        key = (digest(teacher.vector), teacher.layout, taps, project, type(local))
+        key = (digest_once(teacher.vector), teacher.layout, taps, project, type(job.model))
         return Rows(FEATURES.get(job.train, key, compute))
 
     def spread(
-        self,
-        term: CrossLayerAlignment,
-        vector: Tensor,
-        fused: nn.Module,
-        local: nn.Module,
-        job: Job,
+        self, term: CrossLayerAlignment, vector: Tensor, fused: Weights, teacher: Weights, job: Job
     ) -> dict[str, float]:
         """The variance of both sides' projected features on a few examples, after the visit."""
         x = job.train.inputs(torch.arange(min(SAMPLE, len(job.train))))
-        ours = tap_features(fused, x, job.prepare, term.taps)
         theirs = {k: v[:SAMPLE] for k, v in term.columns.items()}
         kept = bool(theirs)
-        theirs = theirs or tap_features(local, x, job.prepare, term.taps)
-        return variances(*term.projected(vector, ours, theirs, kept))
+        ours, local = (
+            {} if w is None else tap_features(job.model, x, job.prepare, term.taps, w.views())
+            for w in (fused, None if kept else teacher)
+        )
+        return variances(*term.projected(vector, ours, theirs or local, kept))
+
+
+def shown(job: Job, taps: tuple[str, ...]) -> Tensors:
+    """What the taps show of one example: their sizes, for which any weights will do."""
+    kept, kind = SHOWN.setdefault(job.model, {}), (taps, job.train.shape)
+    if kind not in kept:
+        kept[kind] = tap_features(
+            job.model, job.train.inputs(torch.arange(1)), job.prepare, taps
+        )
+    return kept[kind]
+
+
+SHOWN: "WeakKeyDictionary[nn.Module, dict[Any, Tensors]]" = WeakKeyDictionary()

@@ -9,6 +9,7 @@ from weakref import ref
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from feddg.data.domain import Examples
 from feddg.errors import unknown
@@ -23,10 +24,12 @@ def tap_features(
     x: Tensor | Examples,
     prepare: tuple[Any, ...],
     taps: Sequence[str],
+    values: Tensors | None = None,
     batch: int = 256,
 ) -> Tensors:
-    """What the taps show for all examples: eval mode, unaugmented."""
-    parts = [forward(module, {}, prepared(b, prepare), taps)[1] for b in batches(x, batch)]
+    """What the taps show for all examples: eval mode, unaugmented; with `values` as weights."""
+    own = values or {}
+    parts = [forward(module, own, prepared(b, prepare), taps)[1] for b in batches(x, batch)]
     return {tap: torch.cat([p[tap] for p in parts]) for tap in taps}
 
 
@@ -47,6 +50,17 @@ def digest(vector: Tensor) -> str:
     return blake2b(vector.detach().cpu().contiguous().numpy().tobytes(), digest_size=16).hexdigest()
 
 
+def digest_once(vector: Tensor) -> str:
+    """Of a tensor that nobody writes to: a device is waited for once."""
+    found = DIGESTS.get(vector)
+    if found is None:
+        DIGESTS[vector] = found = digest(vector)
+    return str(found)
+
+
+DIGESTS = WeakIdKeyDictionary()
+
+
 @dataclass(eq=False)
 class Remembered:
     """A bounded, process-local store of what can be computed anew at any time.
@@ -55,7 +69,7 @@ class Remembered:
     least recently used go first.
     """
 
-    limit: int = 1 << 30  # bytes
+    limit: int = 1 << 30  # bytes; on a GPU, which is not shared, a quarter of what it has
     kept: OrderedDict[tuple[int, Hashable], tuple[ref[Examples], Tensors]] = field(
         default_factory=OrderedDict
     )
@@ -68,9 +82,15 @@ class Remembered:
         self._trim()
         return found
 
+    def room(self) -> int:
+        *_, (_, last) = self.kept.values()
+        on = next((v.device for v in last.values() if v.is_cuda), None)
+        return self.limit if on is None else max(self.limit, torch.cuda.mem_get_info(on)[1] // 4)
+
     def _trim(self) -> None:
         for at in [k for k, (owner, _) in self.kept.items() if owner() is None]:
             del self.kept[at]
         total = sum(weight_of(v) for _, v in self.kept.values())
-        while total > self.limit:
+        room = self.room() if total > self.limit else total
+        while total > room:
             total -= weight_of(self.kept.popitem(last=False)[1][1])
