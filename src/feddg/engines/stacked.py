@@ -117,7 +117,9 @@ class Stacked(InProcess):
                 with where():
                     stack = Stack(members, together, self.precision)
                     pool = Pool.of(stack.members, self.pools)
-                    steps = stack.steps(self.finder(lane, number, pool), pool, answers)
+                    examples = sum(len(m.training.data) for m in members)
+                    find = self.finder(lane, number, pool, examples)
+                    steps = stack.steps(find, pool, answers)
                 while True:
                     with where():
                         if next(steps, self) is self:
@@ -139,12 +141,12 @@ class Stacked(InProcess):
         )
 
     def finder(
-        self, lane: int, number: int, pool: Pool
+        self, lane: int, number: int, pool: Pool, examples: int
     ) -> Callable[[int, int, Callable[[], Step]], Program]:
-        """Programs made before, or anew."""
+        """Programs made before, or anew; a server may train on more examples than last time."""
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
-            key = (lane, number, sites, size, id(pool.x))
+            key = (lane, number, sites, size, id(pool.x), examples)
             self.used.add(key)
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]

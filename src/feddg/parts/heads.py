@@ -176,6 +176,11 @@ def assembled(heads: Tensors, replies: Sequence[Reply]) -> Tensors:
     return after
 
 
+def grown(heads: Tensors, first: Tensor) -> Tensors:
+    """The heads that have been trained: those that are not as all began."""
+    return {k: head for k, head in heads.items() if not first.equal(head)}
+
+
 def voting(found: nn.Module, model: nn.Module, heads: Tensors, average: str) -> nn.Module:
     """`found`, which has `model`'s structure, with the vote of `heads` in place of its head."""
     name, at = anatomy(model).head, head_layout(model)
