@@ -35,6 +35,12 @@ def parted(weights: Weights, model: nn.Module) -> tuple[Weights, Tensor]:
     return weights.select(lambda k: k not in at.names), at.take(weights.layout, weights.vector)
 
 
+def kept_head(weights: Weights, head: Tensor, model: nn.Module) -> Weights:
+    """The same extractor with another head."""
+    shared, _ = parted(weights, model)
+    return shared.joined(Weights(head, head_layout(model)), weights.layout)
+
+
 @dataclass(frozen=True)
 class Branch:
     """F(A(x)), the features of the augmented batch; of the plain one where there is no A.

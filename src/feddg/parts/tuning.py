@@ -12,7 +12,7 @@ FEWEST = 2  # examples to train on: batch norm cannot take one
 
 
 def tuning(job: Job, epochs: int, *parts: Any, name: str = "") -> Job:
-    """The server's job as a training of so many epochs with these parts in place of the task's loss.
+    """The server's job as a training of so many epochs, with these parts for the task's loss.
 
     The rate and the optimiser are the sites' in this round; there is no label smoothing, and a
     last partial batch is left out. `name` tells several trainings of one round apart.
