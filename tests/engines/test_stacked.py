@@ -22,6 +22,7 @@ DIFFERENT = [
     "fedavg", "fedprox", "scaffold", "fednova", "fedsam", "harmofl", "ga", "fediir", "copa",
     "csac", "csac(cache_features='off', teacher='latest')", "copa(branch='consistency')",
     "elcfs", "fedsr", "fedadg", "jigen", "rsc+mixstyle+am", "sequential",
+    "copa-uda(threshold=0.45)", "kd3a(gate=(0.4, 0.6))", "shot", "fada",
 ]  # fmt: skip
 
 
@@ -35,11 +36,12 @@ def float64():
 
 def run(spec, n=2, **options):
     fed = toy.federation()
-    sites = [
+    *sites, server = [
         replace(s, train=replace(s.train, store=s.train.store.double()), val=None)
-        for s in fed.sites
+        for s in (*fed.sites, fed.server)
     ]
-    made = toy.run(compose(spec), n, **{"federation": replace(fed, sites=tuple(sites)), **options})
+    fed = replace(fed, sites=tuple(sites), server=server)
+    made = toy.run(compose(spec), n, **{"federation": fed, **options})
     return replace(made, model=made.model.double())
 
 

@@ -63,7 +63,10 @@ class KD3A(Wrapper):
         knowledge, support = knowledge_vote(p, gate)
         taught = Distilled(Rows(knowledge=knowledge, support=support), self.mixup)
         epochs = job.local.epochs if self.epochs is None else self.epochs
-        target = yield tuning(job, epochs, taught).training(state.model)
+        target = state.model
+        if epochs:
+            done = yield tuning(job, epochs, taught).training(target)
+            target, state = done.model, state.tracing("tuning_loss", done.losses["total"])
 
         sizes = [r.weight for r in replies]
         focus = consensus_focus(p, gate) if self.focus else [1.0] * len(replies)
@@ -71,15 +74,15 @@ class KD3A(Wrapper):
         heard = [(r, a) for r, a in zip(replies, say, strict=True) if a]
         weighed = [replace(r, weight=a) for r, a in heard]
         merged = yield from self.inner.aggregate(state, weighed, job)
-        whole = merged.model.vector + share * (target.model.vector - merged.model.vector)
+        whole = merged.model.vector + share * (target.vector - merged.model.vector)
         model = Weights(whole, merged.model.layout)
         if self.moments:
-            members = [*(r.model for r, _ in heard), target.model]
+            members = [*(r.model for r, _ in heard), target]
             shares = [*((1 - share) * a for _, a in heard), share]
             model = mixed_moments(job.model, model, members, shares)
         merged = replace(merged, model=model).tracing("target", share)
         known = (support >= 1).double().mean().item()
-        return merged.tracing("labelled", known).tracing("tuning_loss", target.losses["total"])
+        return merged.tracing("labelled", known)
 
     def gate_at(self, job: Job) -> float:
         first, last = self.gate
