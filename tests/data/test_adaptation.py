@@ -8,6 +8,7 @@ import torch
 import feddg
 from feddg.data.adaptation import adapted, adapting, divided, unlabelled
 from feddg.data.domain import Domain, Examples, leave_one_domain_out
+from feddg.deploy import load_model
 from feddg.errors import ConfigError, DataError
 from feddg.wire import flatten
 from tests import toy
@@ -75,6 +76,17 @@ def test_the_targets_labels_change_no_bit_of_training(method):
     assert a.keys() == b.keys()
     assert all(torch.equal(a[k], b[k]) for k in a)
     assert runs[0].scores["test/night"] != runs[1].scores["test/night"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_model_predicts_as_the_run_did(method, tmp_path):
+    result = feddg.train(
+        feddg.build_model("tests.toy:Net"), toy.collection(), method, target="night", task="uda",
+        rounds=2, recipe=toy.RECIPE, workers=1,
+    )  # fmt: skip
+    result.save(tmp_path / "model")
+    x = toy.images(3, 5).x
+    torch.testing.assert_close(load_model(tmp_path / "model").predictor(x), result.predictor(x))
 
 
 def test_a_method_that_generalises_is_the_same_with_the_target_at_hand():

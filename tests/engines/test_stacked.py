@@ -16,6 +16,7 @@ from feddg.engines.stacked import SlowPath, Stacked
 from feddg.local import Training
 from feddg.models import build
 from feddg.training import begin
+from feddg.wire import flatten
 from tests import toy
 
 DIFFERENT = [
@@ -223,3 +224,19 @@ def test_networks_that_feddg_built_alike_are_stacked():
     asked = [{"outputs": 3}, {"outputs": 3}, {"outputs": 3, "width": 8}]
     plans = [plan(build("small-cnn", seed=i, channels=1, **a)) for i, a in enumerate(asked)]
     assert plans[0] == plans[1] != plans[2]
+
+
+@pytest.mark.parametrize("spec", ["copa-uda(threshold=0.45)", "kd3a(gate=(0.4, 0.4))", "shot"])
+def test_servers_of_several_runs_are_stacked(spec):
+    """They train on as many examples as each has labelled, another number in every round."""
+    runs = [run(spec, 3, seed=seed) for seed in (0, 1)]
+    together = last(runs, Stacked(stacking=True))
+    alone = [last([run(spec, 3, seed=seed)], InProcess())[0] for seed in (0, 1)]
+    for one, other in zip(alone, together, strict=True):
+        a, b = (
+            flatten({"model": k.state.model.vector, "notes": k.state.notes}) for k in (one, other)
+        )
+        assert a.keys() == b.keys()
+        assert max((a[k] - b[k]).abs().max().item() for k in a if a[k].numel()) < 1e-8
+        if "labelled" in one.state.trace:
+            assert one.state.trace["labelled"] == other.state.trace["labelled"] > 0

@@ -39,7 +39,8 @@ class Stacked(InProcess):
     streams: int = STREAMS
     forms: dict[tuple[Any, ...], list[tuple[Form, int]]] = field(default_factory=dict)
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
-    used: set[tuple[Any, ...]] = field(default_factory=set)
+    used: dict[tuple[Any, ...], int] = field(default_factory=dict)  # in which call, last
+    calls: int = 0  # sites' and server's trainings take turns: one call's programs outlive the next
     pools: dict[tuple[int, ...], tuple[Any, Tensor]] = field(default_factory=dict)
     side: dict[int, Any] = field(default_factory=dict)  # lane -> its CUDA stream
     slow: set[int] = field(default_factory=set)  # forms that cannot be carried out here
@@ -62,10 +63,12 @@ class Stacked(InProcess):
                 answers[i] = attempted(request)
             else:
                 groups.setdefault(number, []).append(asked)
-        self.used = set()
-        self.carry_out(groups, answers)
-        for key in self.programs.keys() - self.used:
-            del self.programs[key]
+        if groups:
+            self.calls += 1
+            self.carry_out(groups, answers)
+            for key in [k for k, last in self.used.items() if last < self.calls - 1]:
+                self.programs.pop(key, None)
+                del self.used[key]
         return answers
 
     def number(self, asked: Asked) -> int | None:
@@ -147,7 +150,7 @@ class Stacked(InProcess):
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
             key = (lane, number, sites, size, id(pool.x), examples)
-            self.used.add(key)
+            self.used[key] = self.calls
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]
                 self.programs[key] = (
