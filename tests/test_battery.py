@@ -89,7 +89,7 @@ def test_nothing_mutates_its_inputs(spec):
     kept = {k: v.clone() for k, v in wire.flatten(memory).items()}
     reply, _ = visited(method.local_update(inbox, run.job(site, 1), memory))
     sent = {k: v.clone() for k, v in flat(reply).items()}
-    [after] = engine.work([method.aggregate(state, [reply], run.job(None, 1))])
+    [after] = engine.work([method.aggregate(state, [reply], run.job(run.server, 1))])
     assert isinstance(after, State), after
     assert same(flat(state), before)
     assert same(wire.flatten(memory), kept)

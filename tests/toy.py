@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from feddg.data.domain import Collection, Domain, Examples, Federation, leave_one_domain_out
+from feddg.data.adaptation import unlabelled
+from feddg.data.domain import Collection, Domain, Examples, Federation, Site, leave_one_domain_out
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Question, Round, Run, rounds
 from feddg.method import Method
@@ -49,7 +50,9 @@ def collection() -> Collection:
 
 
 def federation(target: str = "night", share: float = 0.25) -> Federation:
-    return leave_one_domain_out(collection(), target, share=share)
+    """The server has the target's images, without labels, for methods that look at them."""
+    fed = leave_one_domain_out(collection(), target, share=share)
+    return replace(fed, server=Site("server", unlabelled(collection()[target].examples)))
 
 
 def balanced(sites: int = 3) -> Federation:

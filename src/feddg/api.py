@@ -15,6 +15,7 @@ from feddg.benchmark.records import RunFolder
 from feddg.benchmark.roles import Splits, complete, rows_of
 from feddg.benchmark.selection import Record, rule
 from feddg.catalogue import compose, spelled
+from feddg.data.adaptation import adapted, adapting
 from feddg.data.domain import Collection, Federation, federation
 from feddg.deploy import save_model
 from feddg.engines import one_thread
@@ -76,6 +77,7 @@ def train(
     method: str | Method = "fedavg",
     *,
     target: str | None = None,
+    task: str = "dg",
     share: float = 0.2,
     recipe: Recipe | None = None,
     rounds: int = 10,
@@ -93,6 +95,8 @@ def train(
     """Train `model` over the sites of `data` and return the result.
 
     target    of a Collection: the domain to hold out and judge on; without one, all train
+    task      dg: nobody sees the target; uda: 80% of it lies at the server without labels, and the
+              other 20% is what it is judged on (or the data's own training and test parts)
     share     of a Collection: of each site's data, held out for validation
     allow_missing_classes  whether a site may have no training example of a class
     out       a folder that records the run; the same call goes on where an interrupted one stopped
@@ -109,6 +113,8 @@ def train(
         data, splits = divided(data, target, share, seed)
     elif target is not None:
         raise ConfigError("target= is for a Collection; a Federation names its targets itself")
+    if adapted(task) and data.server is None:
+        data = adapting(data, seed)
     if not allow_missing_classes:
         complete(data)
     run = Run(chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites)
@@ -160,5 +166,6 @@ def described(run: Run, selection: str) -> str:
             "rounds": run.rounds, "seed": run.seed, "participation": run.participation,
             "min_sites": run.min_sites, "selection": selection, "recipe": asdict(run.recipe),
             **({"joins": late} if late else {}),
+            **({"server": digest(run.server.train.x)} if run.server else {}),
         }
     )  # fmt: skip

@@ -42,6 +42,7 @@ AGGREGATION = "aggregation"
 GENERALISATION = "federated domain generalisation"
 LOCAL = "local domain generalisation"
 BOUND = "reference bounds"
+ADAPTATION = "decentralised adaptation (--task uda)"
 
 ENTRIES = (
     Entry("fedavg", "feddg.methods.fedavg:FedAvg", OPTIMISATION, "the mean of the sites' models"),
@@ -62,6 +63,10 @@ ENTRIES = (
     Entry("pcgrad", "feddg.methods.surgery:PCGrad", AGGREGATION, "projects conflicts away"),
     Entry("fedgma", "feddg.methods.surgery:FedGMA", AGGREGATION, "damps what signs disagree on"),
     Entry("copa", "feddg.methods.copa:COPA", GENERALISATION, "one extractor, a head per site"),
+    Entry("copa-uda", "feddg.methods.copa_uda:COPAUDA", ADAPTATION, "COPA with pseudo-labels"),
+    Entry("kd3a", "feddg.methods.kd3a:KD3A", ADAPTATION, "teaches what the sites agree on"),
+    Entry("shot", "feddg.methods.shot:SHOT", ADAPTATION, "sure and diverse, source by source"),
+    Entry("fada", "feddg.methods.fada:FADA", ADAPTATION, "features that no judge tells apart"),
     Entry("ind-average", "feddg.methods.independent:IndependentAverage", BOUND, "averaged once"),
     Entry("ind-ensemble", "feddg.methods.independent:IndependentEnsemble", BOUND, "mean logits"),
     Entry("am", "feddg.methods.am:AM", LOCAL, "mixes the amplitude spectra of a site's images"),

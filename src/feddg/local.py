@@ -185,6 +185,10 @@ class Job:
         """Score `predictor` on the site's training data, or on `data`: eval mode, unaugmented."""
         return Evaluation(predictor, data or self.train, self.task, self.prepare)
 
+    def prediction(self, predictor: nn.Module) -> "Prediction":
+        """The predictor's outputs for the holder's examples."""
+        return Prediction(predictor, self.train, self.prepare)
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -216,8 +220,17 @@ class Evaluation:
     prepare: tuple[Any, ...] = ()
 
 
-Request = Training | Evaluation
-Answer = Any  # Trained for a Training, Scores for an Evaluation
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What the predictor puts out for every example: eval mode, unaugmented. No label is read."""
+
+    predictor: nn.Module
+    data: Examples
+    prepare: tuple[Any, ...] = ()
+
+
+Request = Training | Evaluation | Prediction
+Answer = Any  # Trained for a Training, Scores for an Evaluation, a Tensor for a Prediction
 
 
 def prepared(x: Tensor, prepare: tuple[Any, ...]) -> Tensor:

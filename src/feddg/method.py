@@ -88,6 +88,7 @@ class Wrapper:
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     deploys: ClassVar[tuple[str, ...]] = ()
     outermost: ClassVar[bool] = False  # it judges or weighs what the whole composition makes
+    adapts: ClassVar[bool] = False  # it learns from unlabelled data of the target at the server
 
     @property
     def leaf(self) -> Any:
@@ -156,6 +157,10 @@ def chain(method: Method) -> list[Any]:
     while isinstance(links[-1], Wrapper):
         links.append(links[-1].inner)
     return links
+
+
+def adapts(method: Method) -> bool:
+    return any(getattr(link, "adapts", False) for link in chain(method))
 
 
 def planted(method: Method, leaf: Method) -> Method:

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from feddg.benchmark import bench as module
 from feddg.benchmark import roles
 from feddg.benchmark.bench import Bench, compares, heading, listed, run, table
+from feddg.benchmark.protocols import experiment
 from feddg.data.catalogue import open_collection
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError
@@ -140,3 +142,26 @@ def test_the_data_are_read_once_for_all(own, monkeypatch, tmp_path):
     list(run(many, tmp_path / "runs", 1))
     table(many, tmp_path / "runs")
     assert len(opened) == 1 + 3
+
+
+def test_a_table_of_adaptation_says_so_and_judges_the_oracle_on_the_same_part():
+    both = Bench(data="rotated-mnist", methods=("kd3a", "oracle"), targets=("m75",), task="uda")
+    title = heading(both)
+    assert "80% of it at the server, without labels; judged on 20% of it" in title
+    assert not compares(replace(both, methods=("fedavg",)))
+    method, oracle = (one.prepared().run for _, _, one in both.experiments())
+    assert (len(method.server.train), len(oracle.sites[0].train)) == (800, 800)
+    rows = [run.judged["test/m75"].rows for run in (method, oracle)]
+    assert len(rows[0]) == 200
+    assert torch.equal(*rows)
+    assert torch.equal(method.server.train.rows, oracle.sites[0].train.rows)
+    assert set(method.server.train.y.tolist()) == {-1}
+
+
+def test_a_task_nobody_knows_and_one_that_is_the_default():
+    with pytest.raises(ConfigError, match="unknown task 'da'"):
+        replace(ROTATED, task="da")
+    plain, said = (experiment("rotated-mnist", targets=("m0",), task=t) for t in (None, "dg"))
+    assert plain.key == said.key
+    other = experiment("rotated-mnist", targets=("m0",), task="uda")
+    assert other.key != plain.key

@@ -31,6 +31,25 @@ def test_a_table_of_methods_by_domain(capsys, data, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2 * 3 * 2
 
 
+def test_adaptation(capsys, data, tmp_path):
+    """Bounds and methods of both kinds in one table, judged on the same fifth."""
+    shown = feddg(
+        capsys, "bench", data, "--task", "uda", "--methods", "deepall,oracle,fedavg,kd3a",
+        "--targets", "a", "--seeds", 1, "--rounds", 2, "--workers", 1, "--out", tmp_path,
+    )  # fmt: skip
+    assert shown.code == 0, shown.err
+    assert "judged on 20% of it" in shown.out.splitlines()[0]
+    assert all(w in shown.out for w in ("deepall (shares data)", "oracle (shares data)", "kd3a"))
+    folder = next(tmp_path.glob("kd3a_a_*"))
+    card = (folder / "model" / "README.md").read_text()
+    assert "adapted at the server to 32 examples of a without their labels" in card
+    assert len(json.loads((folder / "split.json").read_text())["a"]["val"]) == 8
+    assert 'task = "uda"' in (folder / "config.toml").read_text()
+    refused = feddg(capsys, "run", data, "--method", "kd3a", "--target", "a", "--out", tmp_path)
+    assert refused.code == 2
+    assert "ask for it by --task uda" in refused.err
+
+
 def test_again_without_training(capsys, data, tmp_path, monkeypatch):
     first = feddg(capsys, *argv(data, tmp_path))
     monkeypatch.setattr("feddg.benchmark.driver.open_engine", None)

@@ -16,12 +16,14 @@ from feddg.engines.stacked import KEPT, SlowPath, Stacked
 from feddg.local import Training
 from feddg.models import build
 from feddg.training import begin
+from feddg.wire import flatten
 from tests import toy
 
 DIFFERENT = [
     "fedavg", "fedprox", "scaffold", "fednova", "fedsam", "harmofl", "ga", "fediir", "copa",
     "csac", "csac(cache_features='off', teacher='latest')", "copa(branch='consistency')",
     "elcfs", "fedsr", "fedadg", "jigen", "rsc+mixstyle+am", "sequential",
+    "copa-uda(threshold=0.45)", "kd3a(gate=(0.4, 0.6))", "shot", "fada",
 ]  # fmt: skip
 
 
@@ -35,11 +37,12 @@ def float64():
 
 def run(spec, n=2, **options):
     fed = toy.federation()
-    sites = [
+    *sites, server = [
         replace(s, train=replace(s.train, store=s.train.store.double()), val=None)
-        for s in fed.sites
+        for s in (*fed.sites, fed.server)
     ]
-    made = toy.run(compose(spec), n, **{"federation": replace(fed, sites=tuple(sites)), **options})
+    fed = replace(fed, sites=tuple(sites), server=server)
+    made = toy.run(compose(spec), n, **{"federation": fed, **options})
     return replace(made, model=made.model.double())
 
 
@@ -225,3 +228,19 @@ def test_networks_that_feddg_built_alike_are_stacked():
     ]
     plans = [plan(net) for net in nets]
     assert plans[0] == plans[1] != plans[2]
+
+
+@pytest.mark.parametrize("spec", ["copa-uda(threshold=0.45)", "kd3a(gate=(0.4, 0.4))", "shot"])
+def test_servers_of_several_runs_are_stacked(spec):
+    """They train on as many examples as each has labelled, another number in every round."""
+    runs = [run(spec, 3, seed=seed) for seed in (0, 1)]
+    together = last(runs, Stacked(stacking=True))
+    alone = [last([run(spec, 3, seed=seed)], InProcess())[0] for seed in (0, 1)]
+    for one, other in zip(alone, together, strict=True):
+        a, b = (
+            flatten({"model": k.state.model.vector, "notes": k.state.notes}) for k in (one, other)
+        )
+        assert a.keys() == b.keys()
+        assert max((a[k] - b[k]).abs().max().item() for k in a if a[k].numel()) < 1e-8
+        if "labelled" in one.state.trace:
+            assert one.state.trace["labelled"] == other.state.trace["labelled"] > 0

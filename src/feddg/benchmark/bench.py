@@ -15,6 +15,7 @@ from feddg.benchmark.roles import overview
 from feddg.benchmark.selection import rule
 from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
 from feddg.catalogue import compose
+from feddg.data.adaptation import adapted, comes_split
 from feddg.data.domain import Collection
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError, RunsFailed, said_once, unknown
@@ -33,8 +34,10 @@ class Bench:
     data_options: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)  # of the experiment: rounds, model, …
+    task: str = "dg"
 
     def __post_init__(self) -> None:
+        adapted(self.task)
         if not self.methods:
             raise ConfigError("name at least one method: --methods fedavg,fedprox")
         if len(set(self.methods)) < len(self.methods):
@@ -92,7 +95,7 @@ class Bench:
                     one = experiment(
                         self.data, schedule=self.schedule, data_options=self.data_options,
                         recipe=self.recipe, targets=(target,), seed=seed,
-                        selection=self.selection, **{**self.changes, **change},
+                        selection=self.selection, task=self.task, **{**self.changes, **change},
                     )  # fmt: skip
                     found.append((row, target, one))
         return found
@@ -180,6 +183,7 @@ def starts(bench: Bench, root: Path) -> Iterator[str]:
 def compares(bench: Bench) -> bool:
     """Whether all but the method is as the paper has it."""
     plain = not bench.recipe and not bench.altered and not bench.data_options
+    plain = plain and bench.task == "dg"
     return plain and bench.schedule == PAPER and bench.rule == bench.protocol.selection
 
 
@@ -191,13 +195,21 @@ def listed(spec: str) -> str | None:
     return name if "+" not in name and compose(spec) == compose(name) else None
 
 
+def judged(bench: Bench) -> str:
+    if bench.task == "dg":
+        return "the domain left out"
+    own = all(comes_split(bench.collection[t]) for t in bench.domains())
+    least, most = ("its test part", "its training part") if own else ("20% of it", "80% of it")
+    return f"the domain left out, task uda: {most} at the server, without labels; judged on {least}"
+
+
 def heading(bench: Bench) -> str:
     """All that the numbers depend on besides the method."""
     of = ", ".join(f"{k}={v}" for k, v in bench.data_options.items())
     by = rule(bench.rule)
     parts = [
         f"{bench.data}{f' ({of})' if of else ''}: {shown_metric(bench.collection.task)}"
-        " on the domain left out",
+        f" on {judged(bench)}",
         f"selection: {by.name} ({by.line})",
         f"{bench.seeds} seed{'s' * (bench.seeds > 1)}",
     ]

@@ -12,6 +12,7 @@ from feddg.benchmark.curves import known_diagnostics
 from feddg.benchmark.roles import Roles, Splits, federated
 from feddg.benchmark.selection import rule
 from feddg.catalogue import compose, spelled, split
+from feddg.data.adaptation import adapted
 from feddg.data.catalogue import catalogue
 from feddg.data.domain import Collection
 from feddg.deploy import Architecture
@@ -48,6 +49,7 @@ class Experiment:
     weights: str | None = None  # pretrained: a file, a package's name, or "hub"
     weights_sha256: str | None = None  # of their file, or its beginning; `resolved` finds it
     schedule: str = ""  # the name of a shortened schedule, for titles
+    task: str | None = None  # uda: the target, unlabelled, at the server; or dg
     recipe: Recipe = field(default_factory=Recipe)
     data_options: Mapping[str, str] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Experiment:
             builder(self.model)
         elif self.weights:
             raise ConfigError("weights are of one network; name the model too")
+        adapted(self.task or "dg")
         compose(self.method)
         rule(self.selection)
         known_diagnostics(self.diagnostics)
@@ -88,8 +91,12 @@ class Experiment:
             pinned = known_digest(weights, self.model)
         return replace(
             self, method=spelled(compose(self.method)), data=data, data_options=options,
-            weights=weights, weights_sha256=pinned,
+            weights=weights, weights_sha256=pinned, task=self.task if self.adapted else None,
         )  # fmt: skip
+
+    @property
+    def adapted(self) -> bool:
+        return adapted(self.task or "dg")
 
     @property
     def key(self) -> str:
@@ -116,7 +123,7 @@ class Experiment:
             data=self.data, options=tuple(sorted(self.data_options.items())),
             targets=self.targets, sources=self.sources, validation=self.validation,
             pooled=self.pooled, oracle=self.oracle, share=self.share, seed=self.seed,
-            allow_missing_classes=self.allow_missing_classes,
+            allow_missing_classes=self.allow_missing_classes, adapted=self.adapted,
         )  # fmt: skip
 
     def prepared(self, compute: Compute = ON_CPU) -> "Prepared":

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
+from feddg.data.adaptation import adapting, divided
 from feddg.data.catalogue import open_collection, resolve
 from feddg.data.domain import Collection, Domain, Examples, Federation, Site, federation
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification
 
 Options = tuple[tuple[str, str], ...]
-JUDGED = 0.2  # of the target, where the oracle trains on the rest
 Splits = dict[str, dict[str, Any]]  # site -> how many examples, and the rows held out
 
 
@@ -31,6 +31,7 @@ class Roles:
     share: float = 0.0
     seed: int = 0
     allow_missing_classes: bool = False
+    adapted: bool = False  # the server holds most of the target, unlabelled; judged on its rest
 
 
 @lru_cache(maxsize=8)
@@ -96,7 +97,11 @@ def federated(roles: Roles) -> tuple[Federation, Splits]:
     if not roles.allow_missing_classes:
         complete(fed)
     fed = replace(fed, sites=(pool(fed.sites),)) if roles.pooled else fed
-    return fed, {name: rows_of(domain) for name, domain in split.items()}
+    rows = {name: rows_of(domain) for name, domain in split.items()}
+    if roles.adapted:
+        fed = adapting(fed, roles.seed)
+        rows |= {d.name: rows_of(d, "test") for d in fed.targets}
+    return fed, rows
 
 
 def on_target(roles: Roles) -> tuple[Federation, Splits]:
@@ -105,11 +110,10 @@ def on_target(roles: Roles) -> tuple[Federation, Splits]:
     Where columns are scaled it is by all of a target's values, none of its labels.
     """
     data = collection(replace(roles, oracle=False, targets=(), sources=roles.targets))
-    split = [data[name].split(JUDGED, roles.seed) for name in roles.targets]
-    judged = [replace(d, splits={"test": d.splits["val"]}) for d in split]
-    sites = [replace(Site.of(d), val=None) for d in split]
-    fed = Federation(tuple(sites), tuple(judged), data)
-    return fed, {d.name: rows_of(d) for d in split}
+    split = [divided(data[name], roles.seed) for name in roles.targets]
+    judged = [replace(d, splits={"test": d.splits["test"]}) for d in split]
+    fed = Federation(tuple(map(Site.of, split)), tuple(judged), data)
+    return fed, {d.name: rows_of(d, "test") for d in split}
 
 
 def complete(fed: Federation) -> None:
@@ -128,8 +132,8 @@ def complete(fed: Federation) -> None:
                 )
 
 
-def rows_of(domain: Domain) -> dict[str, Any]:
-    held = domain.splits.get("val")
+def rows_of(domain: Domain, part: str = "val") -> dict[str, Any]:
+    held = domain.splits.get(part)
     return {"examples": len(domain.examples), "val": [] if held is None else held.tolist()}
 
 

@@ -26,6 +26,7 @@ def bench(
     methods: Methods = "fedavg",
     seeds: Seeds = 3,
     targets: Targets = None,
+    task: o.Task = "dg",
     schedule: o.Schedule = "paper",
     selection: o.Selection = None,
     rounds: o.Rounds = None,
@@ -55,7 +56,7 @@ def bench(
     wanted = Bench(
         data=data, methods=o.names(methods), seeds=seeds, targets=o.names(targets),
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
-        recipe=o.recipe_changes(settings), changes=o.given(changes),
+        recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
     conduct(wanted, out or Path("runs"), compute, json, markdown)
 

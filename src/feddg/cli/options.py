@@ -26,6 +26,9 @@ DataOption = Annotated[
     typer.Option("--data-option", help="An option of the data set: --data-option size=64."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Task = Annotated[
+    str, typer.Option(help="dg: the target stays unseen; uda: adapt to its unlabelled data.")
+]
 Rounds = Annotated[int | None, typer.Option(help="How many rounds.")]
 Model = Annotated[
     str | None, typer.Option(help="A network's name, or your own package.module:factory.")

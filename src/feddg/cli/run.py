@@ -44,6 +44,7 @@ def run(
     data: OptionalData = None,
     method: MethodName = "fedavg",
     target: Target = None,
+    task: o.Task = "dg",
     sources: Sources = None,
     validation: Validation = None,
     rounds: o.Rounds = None,
@@ -87,7 +88,7 @@ def run(
             sources=o.names(sources), validation=o.names(validation), rounds=rounds, seed=seed,
             model=model, weights=weights, selection=selection, share=share,
             participation=asked(participation), min_sites=min_sites,
-            allow_missing_classes=allow_missing, diagnostics=diagnostics,
+            allow_missing_classes=allow_missing, diagnostics=diagnostics, task=task,
         )  # fmt: skip
     follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
     show(wanted, root / wanted.key, json)

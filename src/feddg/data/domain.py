@@ -190,6 +190,7 @@ class Federation:
     targets: tuple[Domain, ...]
     collection: Collection
     validation: tuple[Domain, ...] = ()
+    server: Site | None = None  # the server's own data, which have no labels
 
     def __post_init__(self) -> None:
         if not self.sites:
@@ -216,6 +217,7 @@ class Federation:
         return replace(
             self,
             sites=tuple(site(s) for s in self.sites),
+            server=self.server and site(self.server),
             targets=tuple(domain(d) for d in self.targets),
             validation=tuple(domain(d) for d in self.validation),
         )

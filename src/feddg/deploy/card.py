@@ -43,10 +43,14 @@ def _what(m: Manifest) -> Iterator[str]:
         yield f"Tells {task.outputs} classes apart: {', '.join(task.classes)}."
     else:
         yield f"Predicts {', '.join(getattr(task, 'names', ('a value',)))}."
-    yield (
-        f"One model trained across {len(sites)} sites that kept their data, for sites that nobody"
-        f" has seen. Held out: {', '.join(targets) or 'none'}."
-    )
+    one = f"One model trained across {len(sites)} sites that kept their data"
+    if "unlabelled" in m.training:
+        yield (
+            f"{one} and adapted at the server to {m.training['unlabelled']} examples of"
+            f" {', '.join(targets)} without their labels. Held out: the rest of that domain."
+        )
+        return
+    yield f"{one}, for sites that nobody has seen. Held out: {', '.join(targets) or 'none'}."
 
 
 def _use(m: Manifest) -> Iterator[str]:

@@ -28,7 +28,7 @@ from feddg.deploy.manifest import (
 )
 from feddg.engines.loop import Run
 from feddg.errors import ConfigError, FeddgError
-from feddg.method import Method, chain
+from feddg.method import Method, adapts, chain
 from feddg.models.catalogue import made
 from feddg.packets import State
 from feddg.weights import load
@@ -104,6 +104,7 @@ def manifest_of(
             "sites": {s.name: len(s.train) for s in run.sites},
             "targets": [d.name for d in run.federation.targets],
             "validation": [d.name for d in run.federation.validation],
+            **({"unlabelled": len(run.server.train)} if run.server and adapts(run.method) else {}),
             "rounds": run.rounds,
             "seed": run.seed,
             "participation": run.participation,

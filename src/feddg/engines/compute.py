@@ -72,9 +72,8 @@ class Compute:
         if not self.on_gpu:
             return run
         at = self.target
-        server = run.server and replace(run.server, train=run.server.train.to(at))
         model = deepcopy(run.model).to(at)
-        return replace(run, model=model, federation=run.federation.to(at), server=server)
+        return replace(run, model=model, federation=run.federation.to(at))
 
     def told(self) -> dict[str, str]:
         """For the record of a run's environment."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from feddg.data.domain import Site
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.errors import explained
-from feddg.local import Answer, Evaluation, Request, Training, evaluate
+from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
 from feddg.tasks import Scores
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 
 def perform(request: Request) -> Answer:
+    if isinstance(request, Prediction):
+        return outputs(request.predictor, request.data, request.prepare)
     return train(request) if isinstance(request, Training) else evaluate(request)
 
 

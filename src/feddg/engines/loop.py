@@ -14,7 +14,7 @@ from feddg.data.domain import Examples, Federation, Site
 from feddg.errors import ConfigError, FeddgError, SiteFailure, explained, said_once
 from feddg.guard import Guard
 from feddg.local import Job
-from feddg.method import Method, Work
+from feddg.method import Method, Work, adapts
 from feddg.packets import Inbox, Reply, State
 from feddg.recipe import Recipe
 from feddg.seeds import generator, seed_for
@@ -35,12 +35,20 @@ class Run:
     seed: int = 0
     participation: float | int = 1.0  # the share of sites asked in a round, or their number
     min_sites: int | None = None  # fewer good replies end the run; None: all that were asked
-    server: Site | None = None  # the server's own (unlabelled) data
     guard: Guard = Guard()
 
     def __post_init__(self) -> None:
         """Every verb, and whoever saves the model, sees the network as the method wants it."""
         object.__setattr__(self, "model", self.method.architecture(self.model))
+        if self.server is None and adapts(self.method):
+            raise ConfigError(
+                f"{spelled(self.method).partition('(')[0]} adapts to unlabelled data of the target"
+                " at the server; ask for it by --task uda (task='uda' in Python)"
+            )
+
+    @property
+    def server(self) -> Site | None:
+        return self.federation.server
 
     @property
     def sites(self) -> tuple[Site, ...]:

@@ -10,7 +10,7 @@ from feddg.data.domain import Site
 from feddg.engines.inprocess import perform, visit
 from feddg.engines.loop import Post, Run, described, first_state, posted
 from feddg.errors import ConfigError, explained
-from feddg.local import Evaluation, Request, Training
+from feddg.local import Request, Training
 
 ROWS = 32  # of an evaluation
 
@@ -57,7 +57,7 @@ def begin(post: Post, site: Site) -> None:
 
 
 def shortened(request: Request) -> Request:
-    if isinstance(request, Evaluation):
+    if not isinstance(request, Training):
         n = len(request.data)
         rows = torch.arange(0, n, max(1, n // ROWS))  # from all over: data may be sorted by class
         return replace(request, data=request.data.take(rows))

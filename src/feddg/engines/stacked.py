@@ -61,7 +61,10 @@ class Stacked(InProcess):
         groups: dict[int, list[Asked]] = {}
         self.judge([(i, r) for i, r in enumerate(requests) if isinstance(r, Evaluation)], answers)
         for i, request in enumerate(requests):
+            if isinstance(request, Evaluation):
+                continue
             if not isinstance(request, Training):
+                answers[i] = attempted(request)
                 continue
             try:
                 refuse(request)
@@ -172,7 +175,9 @@ class Stacked(InProcess):
                 with where():
                     stack = Stack(members, together, self.precision)
                     pool = Pool.of(stack.members, self.pools)
-                    steps = stack.steps(self.finder(lane, number, pool), pool, answers)
+                    examples = sum(len(m.training.data) for m in members)
+                    find = self.finder(lane, number, pool, examples)
+                    steps = stack.steps(find, pool, answers)
                 while True:
                     with where():
                         if next(steps, self) is self:
@@ -193,12 +198,12 @@ class Stacked(InProcess):
         warnings.warn(line, SlowPath, stacklevel=2)
 
     def finder(
-        self, lane: int, number: int, pool: Pool
+        self, lane: int, number: int, pool: Pool, examples: int
     ) -> Callable[[int, int, Callable[[], Step]], Program]:
-        """Programs made before, or anew."""
+        """Programs made before, or anew; a server may train on more examples than last time."""
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
-            key = (lane, number, sites, size, id(pool.x))
+            key = (lane, number, sites, size, id(pool.x), examples)
             self.used[key] = self.turn
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]

@@ -18,6 +18,7 @@ from feddg.parts.heads import (
     Collaboration,
     assembled,
     collaboration,
+    grown,
     head_layout,
     parted,
     trained,
@@ -138,6 +139,5 @@ class COPA(Wrapper):
         if isinstance(packet, Reply):
             heads = {packet.site: heads[packet.site]}
         else:
-            untrained = packet.notes["head"].equal
-            heads = {k: h for k, h in heads.items() if not untrained(h)} or heads
+            heads = grown(heads, packet.notes["head"]) or heads
         return voting(found, model, heads, self.vote)

@@ -110,7 +110,15 @@ class CSAC(Wrapper):
             self.kernels, self.over,
         )  # fmt: skip
         fixed, taps = self.teacher == "first", adopted(job.model, self.layers, self.alignment)
-        visit = Calibration(how, self.proj, self.channels, self.size, self.cache_features, self.sides == "shared", fixed)
+        visit = Calibration(
+            how,
+            self.proj,
+            self.channels,
+            self.size,
+            self.cache_features,
+            self.sides == "shared",
+            fixed,
+        )
         learned = memory.get("learned", {}).get("csac")
         term = visit.term(teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)

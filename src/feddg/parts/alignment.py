@@ -175,9 +175,7 @@ class Matching:
         return self.lam * (alpha * d).sum()
 
 
-def attention(
-    a: Tensor, b: Tensor, position: bool, channel: bool, over: Side = "local"
-) -> Tensor:
+def attention(a: Tensor, b: Tensor, position: bool, channel: bool, over: Side = "local") -> Tensor:
     """alpha_lm of Eq. 7-9; without either similarity every local layer counts 1/|R|.
 
     avg(A'B) = <mean_d A, mean_d B> and avg(AB') = <mean_c A, mean_c B> exactly, so no d x d map

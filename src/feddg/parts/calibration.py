@@ -127,9 +127,7 @@ def shown(job: Job, taps: tuple[str, ...]) -> Tensors:
     """What the taps show of one example: their sizes, for which any weights will do."""
     kept, kind = SHOWN.setdefault(job.model, {}), (taps, job.train.shape)
     if kind not in kept:
-        kept[kind] = tap_features(
-            job.model, job.train.inputs(torch.arange(1)), job.prepare, taps
-        )
+        kept[kind] = tap_features(job.model, job.train.inputs(torch.arange(1)), job.prepare, taps)
     return kept[kind]
 
 

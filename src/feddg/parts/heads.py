@@ -35,6 +35,12 @@ def parted(weights: Weights, model: nn.Module) -> tuple[Weights, Tensor]:
     return weights.select(lambda k: k not in at.names), at.take(weights.layout, weights.vector)
 
 
+def kept_head(weights: Weights, head: Tensor, model: nn.Module) -> Weights:
+    """The same extractor with another head."""
+    shared, _ = parted(weights, model)
+    return shared.joined(Weights(head, head_layout(model)), weights.layout)
+
+
 @dataclass(frozen=True)
 class Branch:
     """F(A(x)), the features of the augmented batch; of the plain one where there is no A.
@@ -172,6 +178,11 @@ def assembled(heads: Tensors, replies: Sequence[Reply]) -> Tensors:
         total = sum(w for w, _ in copies)
         after[site] = torch.stack([(w / total) * h for w, h in copies]).sum(0)
     return after
+
+
+def grown(heads: Tensors, first: Tensor) -> Tensors:
+    """The heads that have been trained: those that are not as all began."""
+    return {k: head for k, head in heads.items() if not first.equal(head)}
 
 
 def voting(found: nn.Module, model: nn.Module, heads: Tensors, average: str) -> nn.Module:
