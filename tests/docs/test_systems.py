@@ -20,11 +20,11 @@ SMALL = {"federation": toy.tiny(), "recipe": toy.steps(toy.RECIPE, epochs=None, 
 class Watched(Stacked):
     """Remembers what it could not group with its like."""
 
-    alone = 0
+    odd = 0
 
     def number(self, asked):
         found = super().number(asked)
-        self.alone += found is None
+        self.odd += found is None
         return found
 
 
@@ -38,7 +38,7 @@ def test_every_row_runs_two_rounds(spec):
     assert done[-1].state.model.vector.isfinite().all()
     assert engine.forms
     assert not engine.slow
-    assert not engine.alone
+    assert not engine.odd
 
 
 @pytest.mark.parametrize(
