@@ -1,5 +1,7 @@
 """The Gram matrix and the rules that need nothing else."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -175,15 +177,40 @@ def test_projected_is_the_literal_algorithm(k, p, seed, common):
     assert torch.allclose(torch.from_numpy(mixed.coefficients) @ x, exact, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("k", [40, RECORDED + 20])
 @pytest.mark.parametrize("common", [0.0, 0.1])
-def test_many_rows_and_many_conflicts(common):
-    x = rows(40, 3000, common)
-    order = list(meetings(40, generator(3)))
+def test_many_rows_and_many_conflicts(common, k):
+    x = rows(k, 3000, common)
+    order = list(meetings(k, generator(3)))
     mixed = drawn_together(gram(x).numpy(), 0.1, order)
     exact, nearest = literal_ppdg(x, 0.1, order)
     assert nearest > TIE
-    assert len(mixed.conflicts) > 100
+    assert sum(mixed.times) > 100
+    assert len(mixed.conflicts) == (sum(mixed.times) if k == 40 else 0)
     assert torch.allclose(torch.from_numpy(mixed.coefficients) @ x, exact, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.3, 0.5, 0.8])
+def test_turns_that_some_rows_never_have(lam):
+    """Rows 0 and 2 never have a turn: they stay, and are met as they came."""
+    x = rows(4, 30)
+    order: Order = [(3, [0, 1, 2]), (1, [3, 0])]
+    exact, _ = literal_ppdg(x, lam, order, test=False)
+    mixed = drawn_together(gram(x).numpy(), lam, order, test_conflicts=False)
+    assert torch.allclose(torch.from_numpy(mixed.coefficients) @ x, exact, rtol=0, atol=1e-9)
+    assert np.array_equal(mixed.coefficients[[0, 2]], np.eye(4)[[0, 2]])
+
+
+def test_a_thousand_rows_meet_in_reasonable_time():
+    """A million meetings; numpy's rows for each conflict took twice this bound and more."""
+    x = rows(1000, 400, 0.1)
+    order = list(meetings(1000, generator(5)))
+    began = time.process_time()
+    mixed = drawn_together(gram(x).numpy(), 0.1, order)
+    took = time.process_time() - began
+    assert sum(mixed.times) > 100_000
+    assert np.allclose(mixed.coefficients.sum(1), 1)
+    assert took < 10
 
 
 def test_rows_that_are_nothing_conflict_with_nobody():
@@ -207,6 +234,6 @@ def test_what_is_told_of_very_many():
     sites = [f"s{i}" for i in range(RECORDED + 1)]
     c = np.eye(len(sites))
     c[1, 1] = 0.5
-    told = Mixing(c, [(1, 0, -0.5), (1, 2, -0.1)]).told(sites)
+    told = Mixing(c, times=[0, 2] + [0] * (len(sites) - 2)).told(sites)
     assert told["conflicts"] == {"s1": 2}
     assert (told["mixing"]["s0"], told["mixing"]["s1"]) == (1.0, 0.5)

@@ -4,8 +4,7 @@ The rows of X are updates. Rules that only mix rows (PPDG, PCGrad) never touch X
 coefficients over K x K numbers, and one pass `c @ X` carries the decision out.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +23,7 @@ BLOCK = 4096  # columns of one product
 BATCH = 64  # products of one call
 PANEL = 52  # rows
 
+TINY = 1e-100  # a factor of a row that is put off no longer; also 0 and negative ones
 RECORDED = 64  # sites up to which the record names every pair
 
 
@@ -52,10 +52,15 @@ def add_products(total: Tensor, blocks: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Mixing:
-    """Row i became sum_j coefficients[i, j] x_j; (i, j, cosine) for every conflict met."""
+    """Row i became sum_j coefficients[i, j] x_j.
+
+    Every conflict that was met is (i, j, cosine) where there are at most `RECORDED` rows;
+    `times` is how many each row met.
+    """
 
     coefficients: Matrix
     conflicts: list[tuple[int, int, float]] = field(default_factory=list)
+    times: Sequence[int] = ()
 
     def combined(self, shares: Tensor) -> Tensor:
         """What the weighted sum of the mixed rows takes of each row of X."""
@@ -67,9 +72,9 @@ class Mixing:
         With very many sites: how often each gave way, and what it kept of its own.
         """
         if len(sites) > RECORDED:
-            times = Counter(sites[i] for i, _, _ in self.conflicts)
+            times = {site: n for site, n in zip(sites, self.times, strict=True) if n}
             kept = dict(zip(sites, self.coefficients.diagonal().tolist(), strict=True))
-            return {"conflicts": dict(times), "mixing": kept}
+            return {"conflicts": times, "mixing": kept}
         conflicts: dict[str, dict[str, float]] = {}
         for i, j, cosine in self.conflicts:
             conflicts.setdefault(sites[i], {})[sites[j]] = cosine
@@ -96,38 +101,85 @@ def drawn_together(
 ) -> Mixing:
     """x_i <- x_i - 2 lam (x_i - x_j) at each meeting where <x_i, x_j> < 0; x_j as it now is.
 
-    `state` holds [inner products | coefficients] of the rows as they now are; both are linear in
-    row i, but for its own square.
+    Every row has one turn. `now` holds the inner products of the rows as they are; in a turn only
+    row i changes, in place. What the turns made of the rows comes from `unrolled` at the end.
     """
+    from scipy.linalg.blas import daxpy  # y += a x in place, in one call
+
     k, keep, take = len(products), 1 - 2 * lam, 2 * lam
-    state = np.hstack([products, np.eye(k)])
+    now = np.ascontiguousarray(products, dtype=np.float64).copy()
+    rows, squares = list(now), now.diagonal().tolist()
     conflicts: list[tuple[int, int, float]] = []
+    times, turns = [0] * k, dict[int, list[int]]()
     for i, others in order:
-        row = state[i].copy()
+        row, square, scale = rows[i].copy(), squares[i], 1.0  # the products are scale * row
+        seen = memoryview(row)  # numbers of it, quicker than numpy's
+        turns[i] = met = []
         for j in others:
-            if row[j] < 0:
-                conflicts.append((i, j, cosine(row[j], row[i], state[j, j])))
+            product = seen[j]
+            if product < 0:
+                times[i] += 1
+                if k <= RECORDED:
+                    conflicts.append((i, j, cosine(scale * product, square, squares[j])))
             elif test_conflicts:
                 continue
-            square = keep**2 * row[i] + 2 * keep * take * row[j] + take**2 * state[j, j]
-            row = keep * row + take * state[j]
-            row[i] = square
-        state[i] = row
-        state[:, i] = row[:k]
-    return Mixing(state[:, k:], conflicts)
+            met.append(j)
+            across = 2 * keep * take * scale * product
+            square = keep**2 * square + across + take**2 * squares[j]
+            scale *= keep
+            if scale < TINY:
+                np.multiply(row, scale, row)
+                scale = 1.0
+            daxpy(rows[j], row, a=take / scale)
+        np.multiply(row, scale, row)
+        row[i] = squares[i] = square
+        now[i] = now[:, i] = row
+    return Mixing(unrolled(turns, k, keep, take), conflicts, times)
+
+
+def unrolled(turns: Mapping[int, Sequence[int]], k: int, keep: float, take: float) -> Matrix:
+    """The coefficients after turns in which row i met `turns[i]`: one triangular system.
+
+    With m meetings row i ends as keep^m x_i + sum_t take keep^(m-1-t) x_j(t): of those who had
+    their turn before as they ended, of the others as they began. In the order of turns that is
+    (1 - lower) C = diagonal + upper.
+    """
+    from scipy.linalg import solve_triangular
+
+    place = {i: at for at, i in enumerate([*turns, *(set(range(k)) - turns.keys())])}
+    powers = keep ** np.arange(k)
+    weights, own = np.zeros((k, k)), np.ones(k)
+    for i, met in turns.items():
+        if met:
+            weights[place[i], [place[j] for j in met]] = take * powers[len(met) - 1 :: -1]
+            own[place[i]] = keep ** len(met)
+    began = np.triu(weights, 1) + np.diag(own)
+    ended = solve_triangular(np.eye(k) - np.tril(weights, -1), began, lower=True)
+    to = [place[i] for i in range(k)]
+    found: Matrix = ended[np.ix_(to, to)]
+    return found
 
 
 def projected(products: Matrix, order: Order) -> Mixing:
     """x_i <- x_i - <x_i, x_j>/|x_j|^2 x_j at each meeting where <x_i, x_j> < 0; x_j unchanged."""
-    coefficients = np.eye(len(products))
+    from scipy.linalg.blas import daxpy
+
+    k = len(products)
+    rows = list(np.ascontiguousarray(products, dtype=np.float64))
+    squares = products.diagonal().tolist()
+    coefficients, times = np.eye(k), [0] * k
     conflicts: list[tuple[int, int, float]] = []
     for i, others in order:
-        row, square = products[i].copy(), products[i, i]
+        row, square, own = rows[i].copy(), squares[i], coefficients[i]
+        seen = memoryview(row)
         for j in others:
-            if row[j] < 0:
-                conflicts.append((i, j, cosine(row[j], square, products[j, j])))
-                share = row[j] / products[j, j]
-                coefficients[i, j] -= share
-                square -= share * row[j]
-                row -= share * products[j]
-    return Mixing(coefficients, conflicts)
+            product = seen[j]
+            if product < 0:
+                times[i] += 1
+                if k <= RECORDED:
+                    conflicts.append((i, j, cosine(product, square, squares[j])))
+                share = product / squares[j]
+                own[j] -= share
+                square -= share * product
+                daxpy(rows[j], row, a=-share)
+    return Mixing(coefficients, conflicts, times)
