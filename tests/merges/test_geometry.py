@@ -8,6 +8,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from feddg.merges import whole_products
 from feddg.merges.geometry import (
     BLOCK,
     PANEL,
@@ -237,3 +238,15 @@ def test_what_is_told_of_very_many():
     told = Mixing(c, times=[0, 2] + [0] * (len(sites) - 2)).told(sites)
     assert told["conflicts"] == {"s1": 2}
     assert (told["mixing"]["s0"], told["mixing"]["s1"]) == (1.0, 0.5)
+
+
+def test_training_s_precision_is_not_the_merge_s():
+    """A GPU may train on 10-bit mantissas; inside a merge it may not, and after it again."""
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, True
+    try:
+        with whole_products():
+            assert not matmul.allow_tf32
+        assert matmul.allow_tf32
+    finally:
+        matmul.allow_tf32 = before

@@ -5,7 +5,8 @@ coefficients c from numbers that the sites report and from the Gram matrix X X',
 by c @ X. Batch-norm buffers are outside of it (`buffered`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
@@ -60,9 +61,21 @@ class Merge(Protocol):
     def __call__(self, got: Gathered) -> Merged: ...
 
 
+@contextmanager
+def whole_products() -> Iterator[None]:
+    """A GPU's products of float32 in float32, whatever training is allowed to round."""
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, False
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = before
+
+
 def combined(c: Tensor, x: Tensor) -> Tensor:
     """c @ X in the precision of X."""
-    return c.to(x) @ x
+    with whole_products():
+        return c.to(x) @ x
 
 
 @dataclass(frozen=True)

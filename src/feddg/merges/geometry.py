@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from feddg.merges import whole_products
+
 Matrix = NDArray[np.float64]
 Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it meets
 
@@ -22,6 +24,7 @@ Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it m
 BLOCK = 4096  # columns of one product
 BATCH = 64  # products of one call
 PANEL = 52  # rows
+LAUNCH = 8192  # products of one call on a GPU, which has no use for panels
 
 TINY = 1e-100  # a factor of a row that is put off no longer; also 0 and negative ones
 RECORDED = 64  # sites up to which the record names every pair
@@ -33,19 +36,21 @@ def gram(x: Tensor, cut: slice = slice(None)) -> Tensor:
     Products of float32 rows are float32 inside a block of columns; their sum is float64.
     """
     x = x[:, cut]
+    batch, panel = (BATCH, PANEL) if x.device.type == "cpu" else (LAUNCH, max(len(x), 1))
     total = torch.zeros(len(x), len(x), dtype=torch.float64, device=x.device)
     whole = x.shape[1] - x.shape[1] % BLOCK
-    for start in range(0, whole, BATCH * BLOCK):
-        part = x[:, start : min(start + BATCH * BLOCK, whole)]
-        add_products(total, part.unflatten(1, (-1, BLOCK)).transpose(0, 1))
-    add_products(total, x[None, :, whole:])
+    with whole_products():
+        for start in range(0, whole, batch * BLOCK):
+            part = x[:, start : min(start + batch * BLOCK, whole)]
+            add_products(total, part.unflatten(1, (-1, BLOCK)).transpose(0, 1), panel)
+        add_products(total, x[None, :, whole:], panel)
     return total.triu() + total.triu(1).T
 
 
-def add_products(total: Tensor, blocks: Tensor) -> None:
+def add_products(total: Tensor, blocks: Tensor, panel: int) -> None:
     """Adds every block's X X' to `total`: the upper triangle, and some more on the way."""
-    for top in range(0, len(total), PANEL):
-        rows = slice(top, top + PANEL)
+    for top in range(0, len(total), panel):
+        rows = slice(top, top + panel)
         products = blocks[:, rows] @ blocks[:, top:].mT
         total[rows, top:] += products.sum(0, dtype=torch.float64)
 
