@@ -30,7 +30,7 @@ MINIS = {
     "lenet": Mini(1, 12, {"size": 12}),
     "digits-dg-cnn": Mini(3, 16, {"size": 16, "width": 8}),
     "digit-five-cnn": Mini(3, 8, {"size": 8, "width": 4}),
-    "domainbed-mnist": Mini(1, 12, {"width": 8}),
+    "domainbed-mnist": Mini(1, 12, {"width": 16}),  # its groups of one channel undo a scale
     "alexnet": Mini(3, 63, {"width": 4, "hidden": 16}),
     "alexnet-bn": Mini(3, 63, {"width": 4, "hidden": 16}),
     "resnet18": Mini(options={"width": 4}),
