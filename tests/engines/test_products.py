@@ -1,9 +1,16 @@
-"""Convolutions as batched products: the same function and slopes as torch's, alone and stacked."""
+"""Convolutions as batched products: the same function and slopes as torch's, alone and stacked.
+
+Triton's kernels need a GPU; for max pooling something in plain torch stands in for them.
+"""
+
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.func import grad, vmap
 
+from feddg.engines import products
 from feddg.engines.products import LARGEST, as_products, convolved
 
 WINDOWS = [(5, 1, 0), (3, 1, 1), (3, 2, 1), ((2, 3), (2, 1), (0, 1)), (1, 1, 0)]
@@ -52,3 +59,58 @@ def test_what_is_no_such_product_stays_a_convolution():
     assert convolved(torch.zeros(1, 1, side, side), torch.zeros(1, 1, 3, 3)) is None
     with as_products():
         assert torch.conv2d(x, w, groups=2).equal(torch.conv2d(x, w, None, 1, 0, 1, 2))
+
+
+def squares(x, side):
+    """B x h x w x C x side side, of what fits."""
+    h, w = (n // side for n in x.shape[1:3])
+    cut = x[:, : h * side, : w * side].unflatten(2, (w, side)).unflatten(1, (h, side))
+    return cut.permute(0, 1, 3, 5, 2, 4).flatten(4)
+
+
+def stand_in_pool(x, side):
+    value, which = squares(x, side).max(4)
+    return value, which.to(torch.int8)
+
+
+def stand_in_unpool(slope, which, side, size):
+    b, h, w, c = slope.shape
+    spread = F.one_hot(which.long(), side * side) * slope[..., None]
+    spread = spread.view(b, h, w, c, side, side).permute(0, 1, 4, 2, 5, 3)
+    whole = slope.new_zeros(b, *size, c)
+    whole[:, : h * side, : w * side] = spread.reshape(b, h * side, w * side, c)
+    return whole
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """Max pooling by the stand-in."""
+    kernels = SimpleNamespace(pooled=stand_in_pool, unpooled=stand_in_unpool)
+    monkeypatch.setattr(products, "kernels", lambda: kernels)
+    monkeypatch.setattr(products, "usable", lambda x, times=1: True)
+
+
+@pytest.mark.parametrize("side", [2, 3])
+def test_max_pooling_of_a_stack(pools, side):
+    x = numbers(3, 2, 4, 7, 9)
+
+    def loss(x):
+        return F.max_pool2d(x, side).sin().sum()
+
+    def steep(x):
+        return grad(loss)(x).square().sum()
+
+    for function in (loss, grad(loss), grad(steep)):
+        with as_products():
+            ours = vmap(function)(x)
+        torch.testing.assert_close(ours, torch.stack([function(one) for one in x]))
+
+
+def test_other_windows_stay_torch_s(pools, monkeypatch):
+    monkeypatch.setattr(products.Pooled, "apply", lambda *_: pytest.fail("pooled"))
+    x = numbers(2, 3, 8, 8)
+    for options in ({"stride": 1}, {"padding": 1}, {"dilation": 2}, {"ceil_mode": True}):
+        with as_products():
+            assert F.max_pool2d(x, 2, **options).equal(F.max_pool2d(x, 2, **options))
+    with as_products():
+        assert F.max_pool2d(x, (2, 4)).shape == (2, 3, 4, 2)
