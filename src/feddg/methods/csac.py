@@ -1,4 +1,8 @@
-"""CSAC (Yuan et al., TKDE): fuse layer by layer, calibrate against the site's own first model."""
+"""CSAC (Yuan et al., TKDE): fuse layer by layer, calibrate against the site's own first model.
+
+J. Yuan, X. Ma, D. Chen, F. Wu, L. Lin: Collaborative Semantic Aggregation and Calibration for
+Federated Domain Generalization. IEEE Transactions on Knowledge and Data Engineering.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
