@@ -31,6 +31,7 @@ ga(step=0.1,decay=False),ga(step=0.2),ga(step=0.2,decay=False)"
 systems="fedavg,csac,ppdg,ppdg:rotated-mnist,copa,copa(geometric=False),ga"
 
 outer=(--targets m0,m75)
+failed=0
 
 bench() { # name, methods, more options
     local name=$1 methods=$2
@@ -38,8 +39,8 @@ bench() { # name, methods, more options
     echo "== $name: $(date +%T)"
     local command=("$python" -m feddg bench rotated-mnist --methods "$methods" --seeds 3
         --device "$device" --out "$out" "$@")
-    "${command[@]}" --json >"$out/$name.json"
-    "${command[@]}" --markdown >"$out/$name.md" # from what is there
+    "${command[@]}" --json >"$out/$name.json" || failed=1 # the others' numbers are there
+    "${command[@]}" --markdown >"$out/$name.md" || failed=1
 }
 
 for stage in "$@"; do
@@ -54,3 +55,4 @@ for stage in "$@"; do
     *) echo "unknown stage $stage: full, readings, short or six" >&2 && exit 2 ;;
     esac
 done
+exit $failed
