@@ -234,6 +234,22 @@ def test_the_life_of_projections(proj):
         assert (two - one).abs().max() < 0.2 < (other - one).abs().max()  # it went on from there
 
 
+@pytest.mark.parametrize(
+    "options", ["kernels='mean'", "over='fused'", "sides='shared'", "proj='frozen'", "lam=0.3"]
+)
+def test_every_reading_has_an_effect(options):
+    a, b = toy.vector(compose("csac")), toy.vector(compose(f"csac({options})"))
+    assert (a - b).abs().max() > 1e-6
+
+
+def test_one_proj_for_both_sides_is_half_as_large():
+    engine = stacked.Listening()
+    visits("csac(sides='shared')", 2, engine)
+    visits("csac", 2, engine)
+    shared, apart = (engine.heard[i].job.parts[-1].projection for i in (3, 9))
+    assert 2 * len(shared) == len(apart)
+
+
 def test_without_cross_entropy_only_acquisition_has_it():
     done, _ = visits("csac(cross_entropy=False)", 2)
     assert set(done[0].replies[0].losses) == {"TaskLoss", "total"}

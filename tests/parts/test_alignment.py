@@ -96,6 +96,15 @@ def test_eq_7_to_9_by_hand():
     close(attention(a, b, False, False), [[0.5, 0.5]])
 
 
+def test_alpha_over_the_fused_layers_is_eq_7_to_9_with_the_sides_exchanged():
+    """TKDE's prose: a local layer chooses among the fused ones, so columns sum to 1."""
+    a, b = torch.randn(3, 4, 5, 6), torch.randn(2, 4, 5, 6)
+    found = attention(a, b, True, True, "fused")
+    close(found, attention(b, a, True, True).T)
+    close(found.sum(0), [1.0, 1.0])
+    close(attention(a, b, False, False, "fused"), torch.full((3, 2), 1 / 3))
+
+
 def test_attention_by_means_is_attention_by_maps():
     """Against the d x d and c x c maps themselves, averaged over map and batch; rows sum to 1."""
     a, b = torch.randn(2, 5, 3, 4).double(), torch.randn(3, 5, 3, 4).double()
@@ -159,6 +168,25 @@ def test_eq_6_and_lambda():
     close(Matching(1.0, "same")(a, b), d[0, 0] + d[1, 1])
     errors = torch.stack([torch.stack([(x - y).square().mean() for y in b]) for x in a])
     close(Matching(1.0, discrepancy="mse")(a, b), (alpha * errors).sum())
+
+
+def test_the_mean_of_the_five_kernels_is_a_fifth_of_their_sum():
+    a, b = torch.randn(2, 4, 3, 5), torch.randn(2, 4, 3, 5)
+    close(5 * Matching(kernels="mean")(a, b), Matching()(a, b))
+    mse = Matching(kernels="mean", discrepancy="mse")(a, b)  # which has no kernels
+    close(mse, Matching(discrepancy="mse")(a, b))
+
+
+def test_with_one_proj_for_both_sides_equal_models_are_aligned_already():
+    """D(Proj M_l, Proj L_l) = 0 where M = L; with a Proj each it is not."""
+    features = {"a": torch.randn(6, 3, 12, 12), "b": torch.randn(6, 5, 4, 4)}
+    for shared, number in ((True, 2), (False, 4)):
+        project = Projections.of(features, shared=shared)
+        assert len(project.layout.names) == 2 * number  # a weight and a bias each
+        own = project.layout.views(project.init(torch.Generator().manual_seed(1)))
+        a, b = (project(side, own, features) for side in ("fused", "local"))
+        same = Matching(1.0, "same")(a, b)
+        assert (same < 1e-6) == shared
 
 
 def test_alpha_is_detached():

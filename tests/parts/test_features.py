@@ -5,7 +5,16 @@ import torch
 
 from feddg.data.domain import Examples
 from feddg.errors import ConfigError
-from feddg.parts.features import Remembered, digest, known_taps, tap_features, weight_of
+from feddg.parts import features
+from feddg.parts.features import (
+    Remembered,
+    digest,
+    digest_once,
+    known_taps,
+    tap_features,
+    weight_of,
+)
+from feddg.weights import Weights
 from tests import toy
 
 
@@ -62,3 +71,29 @@ def test_sizes_and_digests():
     assert weight_of({"a": torch.zeros(3), "b": torch.zeros(2).double()}) == 28
     a = torch.tensor([1.0, 2.0])
     assert digest(a) == digest(a.clone()) != digest(a + 1e-6)
+
+
+def test_features_by_other_weights_than_the_modules_own():
+    """As of a copy into which they are loaded; the module stays as it is."""
+    net, other, x = toy.Net(), toy.Net(), examples().x
+    for p in other.parameters():
+        torch.nn.init.normal_(p)
+    before = Weights.of(net).vector
+    found = tap_features(net, x, (), ("early",), Weights.of(other).views())
+    torch.testing.assert_close(found["early"], tap_features(other, x, (), ("early",))["early"])
+    assert torch.equal(Weights.of(net).vector, before)
+
+
+def test_a_tensors_digest_is_taken_once(monkeypatch):
+    taken = []
+
+    def counted(vector):
+        taken.append(vector)
+        return digest(vector)
+
+    monkeypatch.setattr(features, "digest", counted)
+    one, same = torch.ones(3), torch.ones(3)
+    assert digest_once(one) == digest_once(one) == digest(one)
+    assert len(taken) == 1
+    assert digest_once(same) == digest_once(one)  # another tensor of the same bytes
+    assert len(taken) == 2

@@ -1,4 +1,7 @@
-"""COPA (Wu & Gong, ICCV 2021): one shared extractor and a head per site, for unseen domains."""
+"""COPA (Wu & Gong, ICCV 2021): one shared extractor and a head per site, for unseen domains.
+
+Collaborative Optimization and Aggregation for Decentralized Domain Generalization and Adaptation.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

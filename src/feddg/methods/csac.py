@@ -1,8 +1,13 @@
-"""CSAC (Yuan et al., TKDE): fuse layer by layer, calibrate against the site's own first model."""
+"""CSAC (Yuan et al., TKDE): fuse layer by layer, calibrate against the site's own first model.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+J. Yuan, X. Ma, D. Chen, F. Wu, L. Lin: Collaborative Semantic Aggregation and Calibration for
+Federated Domain Generalization. IEEE Transactions on Knowledge and Data Engineering.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import Any, ClassVar, Literal, TypeVar
 
 from feddg.errors import ConfigError, check_choices, within
 from feddg.local import Job, TaskLoss
@@ -14,6 +19,8 @@ from feddg.parts.alignment import Kernels, Matching, Pairs, Side
 from feddg.parts.calibration import Calibration, acquisition, adopted
 from feddg.trees import Tree
 from feddg.weights import Weights
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,10 @@ class CSAC(Wrapper):
     T + 1. Sends: the model, two variances. Keeps: L^h and Proj.
 
     alignment  cross; same: l = m only; logits: only these, as the public code does; none
+    kernels    of the MMD: their sum, as in the public code, or their mean
+    over       the layers of which alpha is a share: local, as the equations sum over m; fused
     proj       trained along and kept; frozen; renewed: trained, new in every visit
+    sides      Proj of the fused and of the local model: apart, as in the public code; shared
     layers     names of submodules; default: the network's own taps
     channels, size  what Proj maps to; 0: the size of the last adopted layer
     """
@@ -105,25 +115,20 @@ class CSAC(Wrapper):
         """Eq. 11 from the fused model on."""
         if self.alignment == "none":
             return (yield from self.inner.local_update(inbox, job, memory))
-        how = Matching(
-            self.lam, self.alignment, self.position, self.channel, self.discrepancy, self.estimator,
-            self.kernels, self.over,
-        )  # fmt: skip
-        fixed, taps = self.teacher == "first", adopted(job.model, self.layers, self.alignment)
-        visit = Calibration(
-            how,
-            self.proj,
-            self.channels,
-            self.size,
-            self.cache_features,
-            self.sides == "shared",
-            fixed,
-        )
+        taps = adopted(job.model, self.layers, self.alignment)
+        visit = self.settings(Calibration, how=self.settings(Matching))
         learned = memory.get("learned", {}).get("csac")
         term = visit.term(teacher, taps, job, learned)
         reply, memory = yield from self.inner.local_update(inbox, job.adding(term), memory)
         learned = memory.get("learned", {}).get("csac", term.projection)
         return reply.noting("csac", visit.spread(term, learned, reply.model, teacher, job)), memory
+
+    def settings(self, kind: Callable[..., T], **more: Any) -> T:
+        """What this method says of the fields of `kind`, by their names."""
+        names = {f.name for f in fields(self)}
+        return kind(
+            **{k: getattr(self, k) for k in signature(kind).parameters if k in names}, **more
+        )
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         state = yield from self.inner.aggregate(state, replies, job)

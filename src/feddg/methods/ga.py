@@ -1,4 +1,8 @@
-"""GA (Zhang et al., CVPR 2023): sites for which merging costs most gain weight in the merge."""
+"""GA (Zhang et al., CVPR 2023): sites for which merging costs most gain weight in the merge.
+
+R. Zhang, Q. Xu, J. Yao, Y. Zhang, Q. Tian, Y. Wang: Federated Domain Generalization with
+Generalization Adjustment.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""PPDG (arXiv 2105.08511): conflicting updates are drawn towards each other, then averaged."""
+"""PPDG (arXiv 2105.08511): conflicting updates are drawn towards each other, then averaged.
+
+Privacy-Preserving Constrained Domain Generalization via Gradient Alignment.
+"""
 
 from dataclasses import dataclass
 from functools import cache

@@ -149,10 +149,16 @@ class Projections:
 
 @dataclass(frozen=True)
 class Matching:
-    """How pairs of layers are weighed and compared; the switches of Table 5 and of lambda."""
+    """How pairs of layers are weighed and compared: lambda, Table 5's switches, open readings.
+
+    kernels  the five are added, as in the public code, or averaged: k(x, x) = 1, as for a single
+             kernel, and a fifth of the loss
+    over     what alpha is a share of: the local layers (the equations' sum over m), or the fused
+             ones (TKDE's prose, which matches a local layer with each of the fused model)
+    """
 
     lam: float = 0.6
-    pairs: Pairs = "cross"
+    alignment: Pairs = "cross"
     position: bool = True
     channel: bool = True
     discrepancy: Literal["mmd", "mse"] = "mmd"
@@ -162,7 +168,7 @@ class Matching:
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         """lambda L_AL (Eq. 6, 11) of fused a and local b, both layers x B x d x c."""
-        if self.pairs == "cross":
+        if self.alignment == "cross":
             alpha = attention(a.detach(), b.detach(), self.position, self.channel, self.over)
         else:  # one local layer to choose from: alpha is 1
             alpha = torch.eye(len(a), dtype=a.dtype, device=a.device)

@@ -66,9 +66,9 @@ class Calibration:
     proj: Literal["trained", "frozen", "renewed"] = "trained"
     channels: int = 0
     size: int = 0
-    cache: Literal["auto", "on", "off"] = "auto"
-    shared: bool = False
-    fixed: bool = True  # L^h stays the same, so its features may be kept from round to round
+    cache_features: Literal["auto", "on", "off"] = "auto"
+    sides: Literal["apart", "shared"] = "apart"
+    teacher: Literal["first", "latest"] = "first"
 
     def term(
         self, teacher: Weights, taps: tuple[str, ...], job: Job, learned: Tensor | None
@@ -76,8 +76,8 @@ class Calibration:
         """`teacher` is L^h; `learned` is Proj, if there is one."""
         seen = shown(job, taps)
         project, projection = None, torch.zeros(0) if learned is None else learned
-        if self.how.pairs != "logits":
-            project = Projections.of(seen, self.channels, self.size, self.shared)
+        if self.how.alignment != "logits":
+            project = Projections.of(seen, self.channels, self.size, self.sides == "shared")
             if learned is None or self.proj == "renewed":
                 once = generator(job.seed, job.name, "projection")
                 projection = project.init(job.rng("projection") if self.proj == "renewed" else once)
@@ -90,12 +90,13 @@ class Calibration:
 
     def caches(self, job: Job, size: int) -> bool:
         """Features can be kept where the inputs stay the same, and should where they are few."""
-        if self.cache == "on" and job.augment:
+        if self.cache_features == "on" and job.augment:
             raise ConfigError(
                 "csac(cache_features='on'): the images are augmented, so their features change"
                 " with every step; choose 'auto' or 'off'"
             )
-        return self.cache == "on" or (self.cache == "auto" and not job.augment and size <= BUDGET)
+        few = not job.augment and size <= BUDGET
+        return self.cache_features == "on" or (self.cache_features == "auto" and few)
 
     def rows(
         self, teacher: Weights, taps: tuple[str, ...], project: Projections | None, job: Job
@@ -104,7 +105,7 @@ class Calibration:
             found = tap_features(job.model, job.train, job.prepare, taps, teacher.views())
             return Rows(project.cut(found) if project else found)
 
-        if not self.fixed:
+        if self.teacher == "latest":  # another in every round
             return compute()
         key = (digest_once(teacher.vector), teacher.layout, taps, project, type(job.model))
         return Rows(FEATURES.get(job.train, key, compute))
