@@ -32,6 +32,7 @@ from feddg.models import build  # noqa: E402
 
 GA = "crop=0.7,flip,jitter=0.4,grayscale=0.1"
 EPOCHS, FIRST, BATCH, SITES, DIGITS = 5, 30, 32, 5, 1000
+PHOTO_EPOCHS = 3  # a round; GA's papers have 5
 
 
 def bench(methods: str, rounds: int, compute: Compute, first: int = FIRST) -> dict[str, Any]:
@@ -89,7 +90,9 @@ def photos(sites: int, n: int) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
 def resnet(data: Any, method: str, batch: int, rounds: int, compute: Compute) -> dict[str, Any]:
     """Three sites train, a fourth small one is judged after every round."""
     marks = []
-    recipe = feddg.Recipe(lr=0.001, momentum=0.9, weight_decay=5e-4, batch_size=batch)
+    recipe = feddg.Recipe(
+        lr=0.001, momentum=0.9, weight_decay=5e-4, batch_size=batch, epochs=PHOTO_EPOCHS
+    )
     model = build("resnet18", seed=0, outputs=7)
     result = feddg.train(
         model, data, method, target="target", share=0.0, recipe=recipe, rounds=rounds,
@@ -97,7 +100,7 @@ def resnet(data: Any, method: str, batch: int, rounds: int, compute: Compute) ->
     )  # fmt: skip
     took = [b - a for a, b in pairwise(marks)]
     own = [r["seconds"] for r in result.records[1:]]
-    images = sum(len(s.train) // batch * batch for s in result.run.sites)
+    images = PHOTO_EPOCHS * sum(len(s.train) // batch * batch for s in result.run.sites)
     return {
         "images_per_s": images / statistics.median(own),
         "with_judging": images / statistics.median(took),
@@ -124,6 +127,42 @@ def ceilings() -> dict[str, float]:
     copied = 2 * a.numel() * 4 / best(lambda: b.copy_(a))
     m = a[: 8192 * 8192].view(8192, 8192).bfloat16()
     return {"copy_bytes_per_s": copied, "bf16_flop_per_s": 2 * 8192**3 / best(lambda: m @ m)}
+
+
+def merging() -> dict[str, float]:
+    """PPDG's merge of updates on the device: bytes a second of the two passes over them."""
+    from feddg.merges import combined
+    from feddg.merges.geometry import drawn_together, gram, meetings
+    from feddg.seeds import generator
+
+    found = {}
+    for k, p in ((10, 11_200_000), (100, 1_000_000)):
+        x = torch.randn(k, p, device="cuda")
+
+        def merge(x: torch.Tensor = x, k: int = k) -> torch.Tensor:
+            products = gram(x).cpu().numpy()
+            mixed = drawn_together(products, 0.1, meetings(k, generator("bench")))
+            return combined(mixed.combined(torch.full((k,), 1 / k, dtype=torch.float64)), x)
+
+        def mean(x: torch.Tensor = x, k: int = k) -> torch.Tensor:
+            return combined(torch.full((k,), 1 / k, dtype=torch.float64), x)
+
+        def passes(x: torch.Tensor = x, k: int = k) -> None:
+            gram(x)
+            mean(x, k)
+
+        exact = gram(x.double())
+        found[f"{k} x {p} error"] = ((gram(x) - exact).norm() / exact.norm()).item()
+        for name, work, read in (("ppdg", merge, 2), ("passes", passes, 2), ("mean", mean, 1)):
+            took = []
+            for _ in range(10):
+                torch.cuda.synchronize()
+                began = time.perf_counter()
+                work()
+                torch.cuda.synchronize()
+                took.append(time.perf_counter() - began)
+            found[f"{k} x {p} {name}, bytes/s"] = (read * k + 1) * p * 4 / min(took)
+    return found
 
 
 def main() -> None:
@@ -167,7 +206,7 @@ def main() -> None:
             })  # fmt: skip
         x, y = tensors["site0"]
         tensors["target"] = (x[:64], y[:64])
-        for augment in ("", chosen.augment):
+        for augment in ("", chosen.augment) if chosen.augment else ("",):
             data = feddg.from_tensors(
                 tensors, [str(c) for c in range(7)], prepare=(IMAGENET,), augment=augment
             )
@@ -179,6 +218,10 @@ def main() -> None:
                     rate = found[f"plain resnet18, batch {batch}"]["images_per_s"]
                     told(f"{name}, against plain", found[name]["images_per_s"] / rate)
     told("ceilings", ceilings())
+    told("merging", merging())
+    for name, rate in found["merging"].items():
+        if name.endswith("bytes/s"):
+            told(f"{name} of the copy's", rate / found["ceilings"]["copy_bytes_per_s"])
 
 
 if __name__ == "__main__":

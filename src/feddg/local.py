@@ -38,7 +38,7 @@ class Forward:
     task: Task
     layout: Layout  # of the parameters
     theta: Theta
-    values: Tensors  # parameters and buffers by name; batch norm writes into the buffers
+    values: dict[str, Any]  # weights by name; batch norm writes into its own; None: not used
     x: Tensor
     y: Tensor
     logits: Tensor
@@ -47,6 +47,13 @@ class Forward:
     draw: Tensors = field(default_factory=dict)
     columns: Tensors = field(default_factory=dict)
     plain: bool = True
+
+    @property
+    def apart(self) -> dict[str, Any]:
+        """The values for one more pass: running statistics follow the step's first one only."""
+        learned = set(self.layout.names)
+        shared = {k: v for k, v in self.values.items() if k in learned or v is None}
+        return shared | {k: v.clone() for k, v in self.values.items() if k not in shared}
 
     def weights(self, part: Layout) -> Tensor:
         """The trained parameters that `part` names, as one vector."""

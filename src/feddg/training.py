@@ -20,7 +20,7 @@ from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
 from feddg.optim import Theta
 from feddg.seeds import seed_for
 from feddg.trees import Tensors, each, part
-from feddg.weights import Weights
+from feddg.weights import Layout, Weights
 
 Draws = dict[int, Tensors]  # by the number of the part; the step's own under STEP
 STEP = -1
@@ -93,12 +93,21 @@ def forward(
     return output, seen
 
 
-def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
-    """One training step as a pure function; requests of the same structure share it."""
+def updater(
+    request: Training,
+    grad: Grad = func_grad,
+    laid_out: Callable[[Layout, Tensor], Tensors] = Layout.views,
+) -> Callable[..., Any]:
+    """One training step as a pure function; requests of the same structure share it.
+
+    `laid_out` makes the trained weights by name of their vector, in the form the device likes.
+    """
     job, layout = request.job, request.start.layout
     learned, kept = layout.parameters(), layout.buffers()
-    # Masks, indices and batch norm's counters do not travel: they are the architecture's own.
-    count = {k: v for k, v in job.model.named_buffers() if not v.is_floating_point()}
+    # Masks and indices do not travel: they are the architecture's own.
+    whole = {k: v for k, v in job.model.named_buffers() if not v.is_floating_point()}
+    idle: dict[str, Any] = dict.fromkeys(counters(job.model))  # None: batch norm does not count
+    still = {k: v for k, v in whole.items() if k not in idle}
     descend, smoothing = job.recipe.make_optimizer().step, job.local.label_smoothing
 
     def update(
@@ -129,8 +138,8 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
             own = kept.views(buffers.clone())  # batch norm writes here
             if grad is not tape_grad:  # under functorch a write into a view is lost
                 own = {k: v.clone() for k, v in own.items()}
-            counts = {k: v.clone() for k, v in count.items()}  # and there, in place
-            values = {**learned.views(theta["model"]), **own, **counts}
+            fixed_values = {k: v.clone() for k, v in still.items()}
+            values = {**idle, **laid_out(learned, theta["model"]), **own, **fixed_values}
             x, taps = changed("", x), sorted(names | (set(also) - {""}))
             logits, seen = forward(job.model, values, x, taps, changed, training=True)
             losses = []
@@ -151,6 +160,12 @@ def updater(request: Training, grad: Grad = func_grad) -> Callable[..., Any]:
         return theta, outcome.buffers, opt, outcome.losses
 
     return update
+
+
+def counters(model: nn.Module) -> list[str]:
+    """Batch norm's counts of batches, which nobody reads: momentum=None is refused."""
+    norms = ((k, m) for k, m in model.named_modules() if isinstance(m, _BatchNorm))
+    return [f"{k}.num_batches_tracked".lstrip(".") for k, m in norms if m.track_running_stats]
 
 
 def all_parts(request: Training) -> tuple[Any, ...]:

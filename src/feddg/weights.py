@@ -1,11 +1,12 @@
 """A model on the wire: one contiguous vector and the layout that names its parts."""
 
-from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -130,8 +131,53 @@ def rows(weights: Sequence[Weights]) -> Tensor:
     return torch.stack([w.vector for w in weights])
 
 
+PLAIN = (int, float, str, bool, type(None), type, torch.dtype, torch.device)
+TORCHS_OWN = {*vars(nn.Module()), "training"}  # a module's weights, buffers, children, hooks
+
+
 def load(model: nn.Module, weights: Weights) -> nn.Module:
     """A fresh copy of `model`; what `weights` does not name keeps its initial value."""
+    if all(is_plain(v) for m in model.modules() for v in attributes(m).values()):
+        return _copied(model, weights.views(), {}, "")
     fresh = deepcopy(model)
     fresh.load_state_dict(weights.views(), strict=False)
+    return fresh
+
+
+def attributes(module: nn.Module) -> dict[str, Any]:
+    """What a module has besides what torch gives every module."""
+    return {k: v for k, v in vars(module).items() if k not in TORCHS_OWN}
+
+
+def is_plain(value: Any) -> bool:
+    """Nothing in it is a tensor, a module or something of unknown kind."""
+    if isinstance(value, tuple | list):
+        return all(map(is_plain, value))
+    if isinstance(value, Mapping):
+        return all(map(is_plain, value.values()))
+    if is_dataclass(value) and not isinstance(value, type):
+        return all(is_plain(getattr(value, f.name)) for f in fields(value))
+    return isinstance(value, PLAIN)
+
+
+def _copied(module: nn.Module, values: Tensors, made: dict[int, Any], prefix: str) -> Any:
+    """As deepcopy, in a tenth of the time; `made` keeps shared modules and weights shared."""
+    if id(module) in made:
+        return made[id(module)]
+    fresh = made[id(module)] = module.__new__(type(module))
+    own = {k: copy(v) if isinstance(v, dict) else v for k, v in vars(module).items()}
+    for k, v in {**own["_parameters"], **own["_buffers"]}.items():
+        if v is not None and id(v) not in made:
+            value = values.get(prefix + k, v).detach()
+            if value.shape != v.shape:
+                raise ValueError(f"{prefix}{k} is {tuple(v.shape)}, not {tuple(value.shape)}")
+            value = value.to(v.device, v.dtype, copy=True)
+            trained = isinstance(v, nn.Parameter)
+            made[id(v)] = nn.Parameter(value, v.requires_grad) if trained else value
+    for kind in ("_parameters", "_buffers"):
+        own[kind] = {k: v if v is None else made[id(v)] for k, v in own[kind].items()}
+    for k, inner in own["_modules"].items():
+        if inner is not None:
+            own["_modules"][k] = _copied(inner, values, made, f"{prefix}{k}.")
+    fresh.__dict__.update(own)
     return fresh

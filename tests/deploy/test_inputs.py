@@ -128,7 +128,8 @@ def test_gaps_become_indicators_where_the_model_knows_them(tmp_path):
     text = "\n".join([header, *(",".join(reversed(row)) for row in cells)])
     assert "of every column the count, the sum" in (tmp_path / "model" / "README.md").read_text()
     said = predict(model, read_inputs(csv(tmp_path, text), model))
-    assert said.output.equal(predict(model, read_inputs("heart-disease", model), ["va"]).output[:5])
+    of_all = predict(model, read_inputs("heart-disease", model), ["va"]).output
+    torch.testing.assert_close(said.output, of_all[:5])  # in batches of other sizes
 
 
 def test_a_site_that_scales_its_own_does_so_when_deployed(tmp_path):

@@ -12,7 +12,7 @@ from feddg.engines.forms import form, plan
 from feddg.engines.inprocess import InProcess
 from feddg.engines.lanes import stretches
 from feddg.engines.loop import rounds
-from feddg.engines.stacked import SlowPath, Stacked
+from feddg.engines.stacked import KEPT, SlowPath, Stacked
 from feddg.local import Training
 from feddg.models import build
 from feddg.training import begin
@@ -202,14 +202,16 @@ def test_small_models_are_stacked_and_large_ones_are_not():
     assert form(small, begin(small)) != form(large, begin(large))
 
 
-def test_programs_that_are_no_longer_used_are_let_go():
+def test_programs_serve_round_after_round_and_are_let_go_when_unused():
     engine = Stacked(stacking=True)
-    counts = []
+    seen = []
     recipe = toy.steps(toy.RECIPE, first_label_smoothing=0.1)
-    for _ in rounds([run("fedavg", 3, recipe=recipe)], engine):
-        counts.append(len(engine.programs))
+    for _ in rounds([run("fedavg", KEPT + 2, recipe=recipe)], engine):
+        seen.append(set(engine.programs.values()))
     assert sum(map(len, engine.forms.values())) == 2  # smoothed, and not
-    assert counts[0] == counts[2] <= 3
+    assert seen[0] < seen[1], "the first round's are kept for a while"
+    assert seen[1] - seen[0] == seen[-1], "the later rounds share theirs"
+    assert seen[0].isdisjoint(seen[-1])
 
 
 def test_the_first_stretch_is_short():
@@ -221,8 +223,10 @@ def test_the_first_stretch_is_short():
 
 def test_networks_that_feddg_built_alike_are_stacked():
     """Two seeds of a named network are one form, as long as their options are the same."""
-    asked = [{"outputs": 3}, {"outputs": 3}, {"outputs": 3, "width": 8}]
-    plans = [plan(build("small-cnn", seed=i, channels=1, **a)) for i, a in enumerate(asked)]
+    nets = [
+        build("small-cnn", i, channels=1, outputs=3, width=w) for i, w in ((0, 4), (1, 4), (2, 8))
+    ]
+    plans = [plan(net) for net in nets]
     assert plans[0] == plans[1] != plans[2]
 
 

@@ -92,7 +92,8 @@ def test_identity_one_site_without_cofc_is_plain_training_with_the_same_normalis
         *_, a = toy.history(ours)
         *_, b = toy.history(plain)
         shared = b.state.model.select(lambda k: not k.startswith("head."))
-        assert torch.equal(a.state.model.vector, shared.vector)
+        # Not to the bit: the two vectors start elsewhere in memory, where kernels differ.
+        torch.testing.assert_close(a.state.model.vector, shared.vector, atol=1e-6, rtol=1e-5)
         x = toy.images(3, 20).x
         one = ours.method.predictor(a.state, ours.model).eval()(x)
         other = plain.method.predictor(b.state, plain.model).eval()(x).log_softmax(1)

@@ -12,9 +12,7 @@ from torch.utils import _pytree as pytree
 from feddg.local import Training
 from feddg.training import Begun, all_parts, columns
 from feddg.trees import Tensors
-
-PLAIN = (int, float, str, bool, type(None), type)
-TORCHS_OWN = {*vars(nn.Module()), "training"}  # its weights, buffers, children, hooks
+from feddg.weights import PLAIN, attributes
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,7 @@ def part(module: nn.Module) -> tuple[Any, ...]:
         return (None,)
     if module._forward_hooks or module._forward_pre_hooks:
         return (None,)
-    own = {k: v for k, v in vars(module).items() if k not in TORCHS_OWN}
-    values = tuple((k, comparable(v)) for k, v in sorted(own.items()))
+    values = tuple((k, comparable(v)) for k, v in sorted(attributes(module).items()))
     fixed = tuple((k, tuple(v.flatten().tolist())) for k, v in sorted(still(module).items()))
     return type(module), values, fixed
 

@@ -103,12 +103,16 @@ def visit(post: Post, site: Site, memory: Tree) -> Visit:
     return (yield from post.run.method.local_update(post.inbox, job, memory))
 
 
-def scored(question: Question) -> dict[str, Scores]:
+def evaluations(question: Question) -> list[tuple[str, Evaluation]]:
     """One predictor, all the data that it is asked about."""
     run = question.run
     collection = run.federation.collection
     predictor = run.method.predictor(question.state, run.model)
-    return {
-        name: evaluate(Evaluation(predictor, run.judged[name], collection.task, collection.prepare))
+    return [
+        (name, Evaluation(predictor, run.judged[name], collection.task, collection.prepare))
         for name in question.parts
-    }
+    ]
+
+
+def scored(question: Question) -> dict[str, Scores]:
+    return {name: evaluate(request) for name, request in evaluations(question)}

@@ -14,7 +14,10 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
+from feddg.engines.fast_norms import fast_norms
 from feddg.engines.forms import emptied
+from feddg.engines.laid import Laid, products_weights
+from feddg.engines.products import as_products
 from feddg.engines.programs import Program, Step, Tree
 from feddg.local import Training
 from feddg.training import (
@@ -32,7 +35,8 @@ from feddg.training import (
     term_names,
     updater,
 )  # fmt: skip
-from feddg.trees import each, pick, stack
+from feddg.trees import Tensors, each, pick, stack
+from feddg.weights import Layout
 
 FIRST, AHEAD = 8, 64  # steps whose rows and draws are brought to the device at once
 Programs = Callable[[int, int, Callable[[], Step]], Program]  # sites, batch -> a program
@@ -202,21 +206,37 @@ class Stack:
         request = self.members[0].training
         if self.together:
             request = replace(request, job=replace(request.job, step=emptied(request.job.step)))
-        update = updater(request, func_grad if self.together else tape_grad)
-        run = vmap(update, randomness="error") if self.together else update
+        if self.together:
+            run = vmap(updater(request, func_grad), randomness="error")
+        else:
+            run = updater(request, tape_grad, self.laid_out(request))
+        faster = as_products if self.together else fast_norms
 
         def step(state: Tree, given: Tree, fixed: Tree) -> Tree:
             theta, buffers, opt, sums = state
             x, at = given["x"], given["own"]
             own = {i: {k: v[at] for k, v in rows.items()} for i, rows in fixed["own"].items()}
             batch = Batch(fixed["x"][0][x] if fixed["x"] else x, fixed["y"][at], own)
-            with self.precision():
+            with self.precision(), faster():
                 theta, buffers, opt, losses = run(
                     theta, buffers, opt, fixed["parts"], batch, given["draws"], given["rate"]
                 )
             return theta, buffers, opt, sums + losses * given["tail"][..., None]
 
         return step
+
+    def laid_out(self, request: Training) -> Callable[[Layout, Tensor], Tensors]:
+        """On a GPU as its products like them; elsewhere as they are."""
+        if self.device.type != "cuda":
+            return Layout.views
+        with self.precision():
+            cast = torch.is_autocast_enabled("cuda")
+            dtype = torch.get_autocast_dtype("cuda") if cast else self.dtype
+        network = request.job.model
+        weights = request.start.layout.parameters()
+        cast_weights = products_weights(network) & set(weights.names)
+        laid = Laid(weights, cast_weights, dtype, self.dtype, self.device)
+        return lambda _, vector: laid.views(vector)
 
 
 def stretches(steps: range) -> Iterator[range]:

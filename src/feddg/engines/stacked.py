@@ -13,17 +13,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from feddg.data.domain import Examples
 from feddg.engines.forms import Form, form
-from feddg.engines.inprocess import InProcess, attempted
+from feddg.engines.inprocess import InProcess, attempted, evaluations
+from feddg.engines.judged import Kind, judge, kind
 from feddg.engines.lanes import Asked, Pool, Stack
+from feddg.engines.loop import Question
 from feddg.engines.programs import Eager, Program, Recorded, Step
 from feddg.errors import explained
-from feddg.local import Answer, Request, Training
+from feddg.local import Answer, Evaluation, Prediction, Request, Training
+from feddg.tasks import Scores
 from feddg.training import begin, refuse
+from feddg.weights import Layout
 
 SMALL_MODEL, SMALL_INPUT = 2_000_000, 4096  # weights, numbers of an example: beyond, no stacking
 TALLEST = 512  # sites of one stack
 STREAMS = 4  # sites of a large model at a time
+KEPT = 3  # turns after which a program that is not used is dropped, with its memory
+
+
+def small(layout: Layout, data: Examples) -> bool:
+    return layout.cut <= SMALL_MODEL and data.shape.numel() <= SMALL_INPUT
 
 
 class SlowPath(UserWarning):
@@ -39,18 +49,21 @@ class Stacked(InProcess):
     streams: int = STREAMS
     forms: dict[tuple[Any, ...], list[tuple[Form, int]]] = field(default_factory=dict)
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
-    used: dict[tuple[Any, ...], int] = field(default_factory=dict)  # in which call, last
-    calls: int = 0  # sites' and server's trainings take turns: one call's programs outlive the next
+    used: dict[tuple[Any, ...], int] = field(default_factory=dict)  # program -> its last turn
+    turn: int = 0
     pools: dict[tuple[int, ...], tuple[Any, Tensor]] = field(default_factory=dict)
     side: dict[int, Any] = field(default_factory=dict)  # lane -> its CUDA stream
     slow: set[int] = field(default_factory=set)  # forms that cannot be carried out here
+    alone: list[Kind] = field(default_factory=list)  # evaluations likewise
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers: list[Answer] = [None] * len(requests)
         groups: dict[int, list[Asked]] = {}
+        self.judge([(i, r) for i, r in enumerate(requests) if isinstance(r, Evaluation)], answers)
         for i, request in enumerate(requests):
-            if not isinstance(request, Training):
+            if isinstance(request, Prediction):
                 answers[i] = attempted(request)
+            if not isinstance(request, Training):
                 continue
             try:
                 refuse(request)
@@ -64,12 +77,55 @@ class Stacked(InProcess):
             else:
                 groups.setdefault(number, []).append(asked)
         if groups:
-            self.calls += 1
+            self.turn += 1
             self.carry_out(groups, answers)
-            for key in [k for k, last in self.used.items() if last < self.calls - 1]:
+            for key in [k for k, at in self.used.items() if self.turn - at >= KEPT]:
                 self.programs.pop(key, None)
                 del self.used[key]
         return answers
+
+    def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
+        asked = [(at, *part) for at, q in enumerate(questions) for part in evaluations(q)]
+        found: list[dict[str, Scores]] = [{} for _ in questions]
+        answers = self.answer([request for _, _, request in asked])
+        for (at, name, _), answer in zip(asked, answers, strict=True):
+            if isinstance(answer, Exception):
+                raise answer
+            found[at][name] = answer
+        return found
+
+    def judge(self, asked: Sequence[tuple[int, Evaluation]], answers: list[Answer]) -> None:
+        """Small networks of one kind together, all else one by one."""
+        kinds: list[tuple[Kind, list[tuple[int, Evaluation]]]] = []
+        for i, request in asked:
+            found = self.kind(request)
+            if found is None:
+                answers[i] = attempted(request)
+                continue
+            same = [members for other, members in kinds if other == found]
+            if same:
+                same[0].append((i, request))
+            else:
+                kinds.append((found, [(i, request)]))
+        for found, members in kinds:
+            try:
+                alike = [r for _, r in members]
+                scores = judge(alike) if len(alike) > 1 else [attempted(alike[0])]
+            except Exception as error:
+                self.alone.append(found)
+                self.slower("judged", type(members[0][1].predictor).__name__, error)
+                scores = [attempted(r) for _, r in members]
+            for (i, _), score in zip(members, scores, strict=True):
+                answers[i] = score
+
+    def kind(self, request: Evaluation) -> Kind | None:
+        if self.stacking is False or not small(Layout.of(request.predictor), request.data):
+            return None
+        try:
+            found = kind(request)
+        except Exception:  # it says so itself when it is carried out
+            return None
+        return None if found in self.alone else found
 
     def number(self, asked: Asked) -> int | None:
         """Of the training's form; None where it has none."""
@@ -86,8 +142,7 @@ class Stacked(InProcess):
     def together(self, request: Training) -> bool:
         if self.stacking is not None:
             return self.stacking
-        small = request.start.layout.cut <= SMALL_MODEL
-        return small and request.data.shape.numel() <= SMALL_INPUT
+        return small(request.start.layout, request.data)
 
     def carry_out(self, groups: dict[int, list[Asked]], answers: list[Answer]) -> None:
         """All lanes in turns, until none has anything left to do."""
@@ -136,12 +191,11 @@ class Stacked(InProcess):
     def stumbled(self, number: int, request: Training, error: Exception) -> None:
         """One by one it may work; if it does not, the sites say so themselves."""
         self.slow.add(number)
-        name = type(request.job.model).__name__
-        warnings.warn(
-            f"{name} is trained site by site, which is slower: {explained(error)}",
-            SlowPath,
-            stacklevel=2,
-        )
+        self.slower("trained", type(request.job.model).__name__, error)
+
+    def slower(self, done: str, name: str, error: Exception) -> None:
+        line = f"{name} is {done} site by site, which is slower: {explained(error)}"
+        warnings.warn(line, SlowPath, stacklevel=2)
 
     def finder(
         self, lane: int, number: int, pool: Pool, examples: int
@@ -150,7 +204,7 @@ class Stacked(InProcess):
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
             key = (lane, number, sites, size, id(pool.x), examples)
-            self.used[key] = self.calls
+            self.used[key] = self.turn
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]
                 self.programs[key] = (

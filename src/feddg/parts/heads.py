@@ -65,9 +65,7 @@ class Branch:
         [tap] = self.taps
         if self.augment is None:
             return fwd.taps[tap]
-        values, learned = fwd.values, fwd.layout.names
-        if not self.statistics:
-            values = {k: v if k in learned else v.clone() for k, v in values.items()}
+        values = fwd.values if self.statistics else fwd.apart
         x = self.augment.apply(fwd.x, fwd.draw)
         return forward(fwd.module, values, x, self.taps, training=True)[1][tap]
 

@@ -29,6 +29,4 @@ def again(fwd: Forward, x: Tensor, taps: Sequence[str] = ()) -> tuple[Tensor, Te
     Batch norm's running statistics follow the first batch only. Transforms of taps, such as
     MixStyle, are not applied.
     """
-    learned = set(fwd.layout.names)
-    values = {k: v if k in learned else v.clone() for k, v in fwd.values.items()}
-    return forward(fwd.module, values, x, taps, training=True)
+    return forward(fwd.module, fwd.apart, x, taps, training=True)
