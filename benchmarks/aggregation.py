@@ -6,7 +6,7 @@ first half of all pairs conflict; as rows are drawn together it is a quarter of 
 three quarters of the literal algorithm are inner products.
 
 literal  Algorithm 1 as its listing says it, in plain torch: for each of K (K - 1) meetings, in
-         random order and in place, an inner product of P numbers and perhaps g_i - 2 lam (g_i - g_j)
+         random order and in place, an inner product of P numbers and maybe g_i - 2 lam (g_i - g_j)
 in place the same by one fused call, `lerp_`, without a temporary: the quickest literal one we know
 always   the literal one without the test (Table 6), where every meeting updates
 

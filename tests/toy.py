@@ -55,6 +55,12 @@ def federation(target: str = "night", share: float = 0.25) -> Federation:
     return replace(fed, server=Site("server", unlabelled(collection()[target].examples)))
 
 
+def at_server(run: Run) -> Examples:
+    """What the server has of the target."""
+    assert run.server is not None
+    return run.server.train
+
+
 def balanced(sites: int = 3) -> Federation:
     """Sites of unequal size with the same share of every class."""
     fed = federation(share=0.0)

@@ -12,6 +12,7 @@ from feddg.benchmark.protocols import experiment
 from feddg.data.catalogue import open_collection
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError
+from tests import toy
 from tests.cli.command import sites
 
 ROTATED = Bench(data="rotated-mnist", methods=("fedavg",))
@@ -150,12 +151,13 @@ def test_a_table_of_adaptation_says_so_and_judges_the_oracle_on_the_same_part():
     assert "80% of it at the server, without labels; judged on 20% of it" in title
     assert not compares(replace(both, methods=("fedavg",)))
     method, oracle = (one.prepared().run for _, _, one in both.experiments())
-    assert (len(method.server.train), len(oracle.sites[0].train)) == (800, 800)
-    rows = [run.judged["test/m75"].rows for run in (method, oracle)]
-    assert len(rows[0]) == 200
-    assert torch.equal(*rows)
-    assert torch.equal(method.server.train.rows, oracle.sites[0].train.rows)
-    assert set(method.server.train.y.tolist()) == {-1}
+    given, shown = toy.at_server(method), oracle.sites[0].train
+    assert (len(given), len(shown)) == (800, 800)
+    judged = [run.judged["test/m75"] for run in (method, oracle)]
+    assert len(judged[0]) == 200
+    assert all(torch.equal(a.x, b.x) for a, b in (judged, (given, shown)))
+    assert torch.equal(judged[0].y, judged[1].y)
+    assert set(given.y.tolist()) == {-1}
 
 
 def test_a_task_nobody_knows_and_one_that_is_the_default():

@@ -39,7 +39,7 @@ def run(spec, n=2, **options):
     fed = toy.federation()
     *sites, server = [
         replace(s, train=replace(s.train, store=s.train.store.double()), val=None)
-        for s in (*fed.sites, fed.server)
+        for s in (*fed.sites, fed.server or fed.sites[0])
     ]
     fed = replace(fed, sites=tuple(sites), server=server)
     made = toy.run(compose(spec), n, **{"federation": fed, **options})

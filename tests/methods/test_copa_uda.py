@@ -47,12 +47,12 @@ def test_reference_weights_of_a_round():
     run = toy.run(compose("copa-uda(threshold=0.4, epochs=0, branch='none')"), 4)
     *_, before, last = toy.history(run)
     sent = before.state.notes["heads"]
-    x = run.server.train.x
-    p = []
+    x = toy.at_server(run).x
+    found = []
     for reply in last.replies:
         heads = {**sent, reply.site: reply.notes["heads"][reply.site]}
-        p.append(probabilities(run, reply.model, heads.values(), x))
-    p = torch.stack(p)
+        found.append(probabilities(run, reply.model, heads.values(), x))
+    p = torch.stack(found)
     label, confidence = pseudo_labels(p, "mean")
     weights = agreement_weights(agreements(p, label, confidence > 0.4))
     assert len(set(weights)) > 1

@@ -18,7 +18,7 @@ def test_reference_attention():
     [done] = toy.history(run)
 
     def tight(weights):
-        return spread(extractor(weights, run.model).eval()(run.server.train.x).detach(), 3)
+        return spread(extractor(weights, run.model).eval()(toy.at_server(run).x).detach(), 3)
 
     powers = [exp(tight(sent) - tight(r.model)) for r in done.replies]
     expected = [a / sum(powers) for a in powers]

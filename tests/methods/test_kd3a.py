@@ -20,7 +20,7 @@ def test_reference_weights_of_a_round():
     run = toy.run(method, 1)
     sent = method.init(run.model, run.names).model
     [done] = toy.history(run)
-    x = run.server.train.x
+    x = toy.at_server(run).x
     with torch.no_grad():
         p = torch.stack([load(run.model, r.model).eval()(x).softmax(1) for r in done.replies])
     sizes = [r.weight for r in done.replies]

@@ -59,7 +59,7 @@ def test_the_models_vote_by_softmax():
 def test_it_makes_predictions_on_the_target_surer():
     def doubt(spec):
         run, done, _ = models(spec, 3)
-        p = run.method.predictor(done.state, run.model).eval()(run.server.train.x).softmax(1)
+        p = run.method.predictor(done.state, run.model).eval()(toy.at_server(run).x).softmax(1)
         return 1 - p.amax(1).mean().item()
 
     assert doubt("shot(epochs=5)") < 0.8 * doubt("shot(epochs=0)")

@@ -8,8 +8,8 @@ from feddg.weights import Weights
 
 def network(mean, var, layer=nn.BatchNorm1d):
     model = nn.Sequential(nn.Linear(1, 1), layer(1))
-    model[1].running_mean.fill_(mean)  # type: ignore[union-attr, operator]
-    model[1].running_var.fill_(var)  # type: ignore[union-attr, operator]
+    model[1].running_mean.fill_(mean)  # type: ignore[operator]
+    model[1].running_var.fill_(var)  # type: ignore[operator]
     return model
 
 

@@ -9,17 +9,17 @@ from torch.func import vmap
 
 from feddg.engines.forms import outline, plan
 from feddg.engines.products import as_products
-from feddg.local import Evaluation, prepared
-from feddg.tasks import Scores
+from feddg.local import Answer, Evaluation, Prediction, prepared
 from feddg.training import forward
 from feddg.trees import pick, stack
 from feddg.weights import Layout, Weights
 
+Asked = Evaluation | Prediction
 ROWS = 64  # examples of each network at a time
 Kind = tuple[Any, ...]
 
 
-def kind(request: Evaluation) -> Kind | None:
+def kind(request: Asked) -> Kind | None:
     """What evaluations must share to be stacked; None: this one is like no other."""
     network = plan(request.predictor)
     preparing = outline(request.prepare)
@@ -31,7 +31,7 @@ def kind(request: Evaluation) -> Kind | None:
 
 
 @torch.no_grad()
-def outputs(requests: Sequence[Evaluation]) -> Tensor:
+def outputs(requests: Sequence[Asked]) -> Tensor:
     """K x n x outputs, all of one kind, in eval mode."""
     network, first = requests[0].predictor, requests[0]
     found = [Weights.of(r.predictor) for r in requests]
@@ -51,7 +51,13 @@ def outputs(requests: Sequence[Evaluation]) -> Tensor:
     return torch.cat(done, 1)
 
 
-def judge(requests: Sequence[Evaluation]) -> list[Scores]:
-    """The scores of every request, all of one kind."""
+def judge(requests: Sequence[Asked]) -> list[Answer]:
+    """The answers to all requests, all of one kind: scores, or the outputs themselves."""
     found = outputs(requests)
-    return [r.task.scores(pick(found, i), r.data.y, r.data.groups) for i, r in enumerate(requests)]
+    return [answer(r, pick(found, i)) for i, r in enumerate(requests)]
+
+
+def answer(request: Asked, found: Tensor) -> Answer:
+    if isinstance(request, Prediction):
+        return found
+    return request.task.scores(found, request.data.y, request.data.groups)

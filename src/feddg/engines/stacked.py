@@ -16,12 +16,13 @@ from torch import Tensor
 from feddg.data.domain import Examples
 from feddg.engines.forms import Form, form
 from feddg.engines.inprocess import InProcess, attempted, evaluations
+from feddg.engines.judged import Asked as Judged
 from feddg.engines.judged import Kind, judge, kind
 from feddg.engines.lanes import Asked, Pool, Stack
 from feddg.engines.loop import Question
 from feddg.engines.programs import Eager, Program, Recorded, Step
 from feddg.errors import explained
-from feddg.local import Answer, Evaluation, Request, Training
+from feddg.local import Answer, Request, Training
 from feddg.tasks import Scores
 from feddg.training import begin, refuse
 from feddg.weights import Layout
@@ -59,12 +60,10 @@ class Stacked(InProcess):
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers: list[Answer] = [None] * len(requests)
         groups: dict[int, list[Asked]] = {}
-        self.judge([(i, r) for i, r in enumerate(requests) if isinstance(r, Evaluation)], answers)
+        judged = [(i, r) for i, r in enumerate(requests) if not isinstance(r, Training)]
+        self.judge(judged, answers)
         for i, request in enumerate(requests):
-            if isinstance(request, Evaluation):
-                continue
             if not isinstance(request, Training):
-                answers[i] = attempted(request)
                 continue
             try:
                 refuse(request)
@@ -81,7 +80,8 @@ class Stacked(InProcess):
             self.turn += 1
             self.carry_out(groups, answers)
             for key in [k for k, at in self.used.items() if self.turn - at >= KEPT]:
-                del self.programs[key], self.used[key]
+                self.programs.pop(key, None)
+                del self.used[key]
         return answers
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
@@ -94,9 +94,9 @@ class Stacked(InProcess):
             found[at][name] = answer
         return found
 
-    def judge(self, asked: Sequence[tuple[int, Evaluation]], answers: list[Answer]) -> None:
+    def judge(self, asked: Sequence[tuple[int, Judged]], answers: list[Answer]) -> None:
         """Small networks of one kind together, all else one by one."""
-        kinds: list[tuple[Kind, list[tuple[int, Evaluation]]]] = []
+        kinds: list[tuple[Kind, list[tuple[int, Judged]]]] = []
         for i, request in asked:
             found = self.kind(request)
             if found is None:
@@ -118,7 +118,7 @@ class Stacked(InProcess):
             for (i, _), score in zip(members, scores, strict=True):
                 answers[i] = score
 
-    def kind(self, request: Evaluation) -> Kind | None:
+    def kind(self, request: Judged) -> Kind | None:
         if self.stacking is False or not small(Layout.of(request.predictor), request.data):
             return None
         try:
