@@ -106,10 +106,11 @@ class Mobile(nn.Module):
                 before = after
         self.anatomy = Anatomy("classifier.1", (*taps, f"features.{len(parts) - 1}"))
         self.features = nn.Sequential(*parts, style.unit(style.conv(before, last)))
-        self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(last, outputs))
+        head = nn.Linear(last, outputs)
+        self.classifier = nn.Sequential(nn.Dropout(dropout), head)
         kaiming(self, "fan_out")
-        nn.init.normal_(self.classifier[1].weight, 0.0, 0.01)
-        nn.init.zeros_(self.classifier[1].bias)
+        nn.init.normal_(head.weight, 0.0, 0.01)
+        nn.init.zeros_(head.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.classifier(self.features(x).mean((2, 3)))

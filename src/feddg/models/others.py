@@ -69,10 +69,10 @@ def widen(model: nn.Module, channels: int) -> None:
     name, old = first_convolution(model)
     if old.in_channels == channels:
         return
-    fresh = nn.Conv2d(
-        channels, old.out_channels, old.kernel_size, old.stride, old.padding, old.dilation,
-        old.groups, old.bias is not None, old.padding_mode,
-    )  # fmt: skip
+    same = ("out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
+    options: dict[str, Any] = {k: getattr(old, k) for k in same}
+    options |= {"bias": old.bias is not None, "padding_mode": old.padding_mode}
+    fresh = nn.Conv2d(channels, **options)
     model.set_submodule(name, fresh)
 
 
@@ -87,6 +87,6 @@ def calm(model: nn.Module) -> nn.Module:
     """Nothing in place, where a tap may look later; and a head that can be named."""
     for module in model.modules():
         if hasattr(module, "inplace"):
-            module.inplace = False
+            setattr(module, "inplace", False)  # noqa: B010 (a Module's attributes have no types)
     anatomy(model)
     return model

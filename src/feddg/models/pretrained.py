@@ -92,8 +92,9 @@ def nested(content: Mapping[Any, Any], key: str) -> bool:
 
 def pickled_floats(data: bytes) -> list[Tensor]:
     """The float32 arrays in a pickle, flat and in order, by its grammar alone: nothing is run."""
-    blobs = [arg for op, arg, _ in pickletools.genops(data) if op.name == "BINBYTES"]
-    return [torch.frombuffer(bytearray(b), dtype=torch.float32) for b in blobs]
+    found = pickletools.genops(data)
+    blobs = [bytearray(arg) for op, arg, _ in found if op.name == "BINBYTES" and arg is not None]
+    return [torch.frombuffer(blob, dtype=torch.float32) for blob in blobs]
 
 
 def named(tensors: Tensors, network: nn.Module, found: Source) -> Tensors:

@@ -92,7 +92,8 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        for i in range(1, 5):
+            x = self.get_submodule(f"layer{i}")(x)
         y: Tensor = self.fc(self.avgpool(x).flatten(1))
         return y
 
