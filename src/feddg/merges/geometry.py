@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from feddg.merges import whole_products
+from feddg.merges import gpu_kernels, whole_products
 
 Matrix = NDArray[np.float64]
 Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it meets
@@ -36,6 +36,10 @@ def gram(x: Tensor, cut: slice = slice(None)) -> Tensor:
     Products of float32 rows are float32 inside a block of columns; their sum is float64.
     """
     x = x[:, cut]
+    kernels = gpu_kernels(x)
+    if kernels and len(x) <= kernels.MOST:
+        products: Tensor = kernels.gram(x)
+        return products
     batch, panel = (BATCH, PANEL) if x.device.type == "cpu" else (LAUNCH, max(len(x), 1))
     total = torch.zeros(len(x), len(x), dtype=torch.float64, device=x.device)
     whole = x.shape[1] - x.shape[1] % BLOCK
