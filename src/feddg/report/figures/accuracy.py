@@ -1,7 +1,6 @@
 """Accuracy over rounds, by the number of sources, by a parameter, and of every site's own model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from feddg.benchmark.stored import StoredRun
@@ -114,15 +113,15 @@ def by_parameter(
 
 def with_parameter(group: Group, link: str, parameter: str) -> Iterator[tuple[str, str, float]]:
     """(row, the composition without the parameter, its value) of every method with that link."""
-    for row, found in by_row(group.runs).items():
+    all_sources = (r for r in group.runs if not r.experiment.sources)
+    for row, found in by_row(all_sources).items():
         pieces = list(split(spelled(compose(found[0].experiment.method))))
         for k, piece in enumerate(pieces):
             part = parse(piece.strip())
             if isinstance(part, methods()[link].load()) and row in group.scores:
-                default = getattr(type(part), parameter)
-                plain = spelled(replace(part, **{parameter: default}))
-                rest = short("+".join([*pieces[:k], plain, *pieces[k + 1 :]]))
-                yield row, rest, float(getattr(part, parameter))
+                value, default = getattr(part, parameter), getattr(type(part), parameter)
+                plain = piece.replace(f"{parameter}={value!r}", f"{parameter}={default!r}")
+                yield row, short("+".join([*pieces[:k], plain, *pieces[k + 1 :]])), float(value)
 
 
 def curves(runs: Sequence[StoredRun]) -> Charts:
