@@ -1,13 +1,14 @@
 """The renderer: what is drawn where, in every format, the same bytes every time."""
 
 import builtins
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from feddg.errors import ConfigError
 from feddg.report.charts import Chart, Series
-from feddg.report.draw import figure, rendered, span, write_charts
+from feddg.report.draw import figure, levels, noted, rendered, span, write_charts
 
 LINE = Chart(
     "toy", "A line", "line", "round", "accuracy (%)",
@@ -60,9 +61,9 @@ def test_bars_stand_side_by_side():
 
 
 def test_bars_begin_at_zero_unless_all_are_high_and_level():
-    assert span([1.0, 3.0]) == (None, None)
-    assert span([-1.0, 1.0]) == (None, None)
-    low, high = span([81.0, 85.0])
+    assert span([(1.0, 1.0), (3.0, 3.0)]) == (None, None)
+    assert span([(-1.0, 1.0)]) == (None, None)
+    low, high = span([(81.0, 83.0), (84.0, 85.0)])
     assert high is None
     assert low == pytest.approx(81 - 2.4)
 
@@ -72,6 +73,34 @@ def test_panels_of_the_same_names_share_a_legend():
         assert len(drawn.legends) == 1
         assert all(ax.get_legend() is None for ax in drawn.axes)
         assert sum(ax.axison for ax in drawn.axes) == 4  # of two rows of three
+
+
+def test_ranks_are_named_at_their_points():
+    points = (
+        Series("a", (1.0,), (2.0,), text=("a: 1.00",)),
+        Series("alike", (1.0, 2.0), (0.6, 0.6)),
+    )
+    with figure([Chart("ranks", "Ranks", "line", "rank", "", points)]) as drawn:
+        [ax] = drawn.axes
+        assert [t.get_text() for t in ax.texts] == ["a: 1.00", "alike"]
+        assert ax.get_legend() is None
+        assert not ax.get_yticks().size
+
+
+def test_surfaces_side_by_side_have_one_scale():
+    higher = replace(GROUND, series=(replace(GROUND.series[0], z=((10.0, 20.0),) * 3),))
+    assert levels([GROUND, higher])[-1] == 20
+    assert levels([GROUND, LINE])[-1] == 9
+    assert levels([LINE]) == []
+    flat = replace(GROUND, series=(replace(GROUND.series[0], z=((1.0, 1.0),) * 3),))
+    assert rendered([flat])  # one level would be no contour
+
+
+def test_what_notes_have_in_common_is_said_once():
+    one, two = (replace(LINE, note=f"data: 2 seeds. run {k}") for k in (1, 2))
+    assert noted([one, two, one]) == "data: 2 seeds. run 1. run 2"
+    assert noted([one]) == "data: 2 seeds. run 1"
+    assert noted([LINE, two]) == "toy data. data: 2 seeds. run 2"
 
 
 def test_spots_on_a_surface_are_named():

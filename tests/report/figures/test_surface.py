@@ -103,4 +103,4 @@ def test_its_spots_are_the_models(run):
     assert (merged.name, merged.x, merged.y) == ("merged", (0.0,), (0.0,))
     assert [s.name for s in sites] == ["cleveland", "hungarian", "switzerland"]
     assert all(s.x[0] == s.y[0] == 0 for s in sites)
-    assert "loss of 200 examples of va" in chart.note
+    assert "loss of 128 examples of va" in chart.note

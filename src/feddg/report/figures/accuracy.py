@@ -18,6 +18,7 @@ from feddg.report.figures.common import (
     on,
     one_protocol,
     over_rounds,
+    preferred,
     shown_score,
     told,
 )
@@ -127,7 +128,7 @@ def with_parameter(group: Group, link: str, parameter: str) -> Iterator[tuple[st
 def curves(runs: Sequence[StoredRun]) -> Charts:
     """CSAC's Fig. 9: whose model (a panel) on which domain (a line; dashed: the unseen one).
 
-    Of the first method among the runs, on its first target.
+    Of CSAC, or else of the first method among the runs; on its first target.
     """
     group = one_protocol(runs)
     rows = by_row(r for r in group.runs if all("curves" in k for k in r.records))
@@ -137,7 +138,7 @@ def curves(runs: Sequence[StoredRun]) -> Charts:
             f"feddg run {group.runs[0].experiment.data} --method csac --target"
             f" {group.targets[0]} --diagnostics curves",
         )  # fmt: skip
-    row = next(iter(rows))
+    row = preferred(rows, "csac")
     target = next(t for t in group.targets if on(rows[row], t))
     chosen = on(rows[row], target)
     whose = [n for n in in_order(chosen) if n != target]

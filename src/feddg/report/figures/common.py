@@ -40,6 +40,11 @@ def by_row(runs: Iterable[StoredRun]) -> dict[str, list[StoredRun]]:
     return found
 
 
+def preferred(rows: Mapping[str, list[StoredRun]], link: str) -> str:
+    """The row of the method that the paper draws, where it is there; else the first."""
+    return next((row for row in rows if link in row.partition("(")[0].split("+")), next(iter(rows)))
+
+
 def on(runs: Iterable[StoredRun], target: str) -> list[StoredRun]:
     return [r for r in runs if target in r.experiment.targets]
 

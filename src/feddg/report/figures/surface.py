@@ -20,7 +20,7 @@ from feddg.seeds import generator
 from feddg.weights import Weights
 
 GRID, MARGIN = 21, 0.35  # points a side; how far beyond the models, of the larger side
-EXAMPLES = 256
+EXAMPLES = 128
 METHODS = 4
 
 
@@ -108,7 +108,7 @@ def surface(group: Group, row: str, run: StoredRun, target: str) -> Chart:
     note = f"{told(group, [run])}; loss of {len(data)} examples of {target}{share}"
     return Chart(
         f"ga-fig4-{row}", f"{row}: loss on {target}, unseen", "surface",
-        "along the plane of the sites' models", "", (Series("loss", xs, ys, z=z), *spots), note,
+        "distance in the space of parameters", "", (Series("loss", xs, ys, z=z), *spots), note,
     )  # fmt: skip
 
 
