@@ -62,7 +62,7 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
     except ImportError:
         raise ConfigError("figures need matplotlib: pip install 'feddg[report]'") from None
 
-    across = 2 if len(charts) == 4 else min(len(charts), ACROSS)
+    across = min(len(charts), 2 if even(charts) else ACROSS)
     down = ceil(len(charts) / across)
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(max(WIDTH * across, 5.2), HEIGHT * down + 0.6))
@@ -73,6 +73,8 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
         shared = len(charts) > 1 and len({named(c) for c in charts}) == 1
         for ax, chart in zip(grid.flat, charts, strict=False):
             panel(ax, chart, legend=not shared, levels=levels(charts))
+            if level and ax not in grid[:, 0]:
+                ax.set_ylabel("")
         for ax in list(grid.flat)[len(charts) :]:
             ax.set_axis_off()
         if shared and len(named(charts[0])) > 1:
@@ -81,6 +83,11 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
         text = fill(noted(charts), int(22 * drawn.get_figwidth()))
         drawn.supxlabel(text, fontsize=6, color="#888888", x=0.01, ha="left")
         yield drawn
+
+
+def even(charts: Sequence[Chart]) -> bool:
+    """Two by two; clouds come in pairs, by class and by domain."""
+    return len(charts) == 4 or all(c.kind == "scatter" for c in charts)
 
 
 def noted(charts: Sequence[Chart]) -> str:
@@ -107,8 +114,8 @@ def panel(ax: "Axes", chart: Chart, legend: bool = True, levels: Sequence[float]
     if chart.reference is not None:
         ax.axhline(chart.reference, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     if legend and len(named(chart)) > 1 and ax.get_legend_handles_labels()[0]:
-        many = len(named(chart)) > 6
-        ax.legend(loc="upper left" if many else "best", ncols=1 + many,
+        many = len(named(chart)) > 6 or chart.kind == "scatter"
+        ax.legend(loc="upper left" if many else "best", ncols=1 + (len(named(chart)) > 12),
                   **({"bbox_to_anchor": (1.0, 1.0)} if many else {}))  # fmt: skip
 
 
@@ -146,6 +153,9 @@ def lines(ax: "Axes", chart: Chart) -> None:
                             color=colour, alpha=0.15, linewidth=0)  # fmt: skip
     if all(float(x).is_integer() for s in chart.series for x in s.x):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    places = [float(x) for s in chart.series for x in s.x]
+    edge = 0.03 * (max(places) - min(places)) or 0.5
+    ax.set_xlim(min(places) - edge, max(places) + edge)  # also where all lines have gaps
 
 
 def ranks(ax: "Axes", chart: Chart) -> None:
@@ -186,7 +196,7 @@ def bars(ax: "Axes", chart: Chart) -> None:
         drawn = ax.bar(places, [y for _, y, _ in points], size * 0.92, color=colour,
                        label=one.name, yerr=[e for _, _, e in points],
                        error_kw={"elinewidth": 1, "capsize": 2, "ecolor": INK})  # fmt: skip
-        if len(points) * len(chart.series) <= 12:
+        if len(points) * len(chart.series) <= 8:
             ax.bar_label(drawn, fmt="%.3g", fontsize=7, padding=2)
     ax.set_xticks(range(len(names)), names)
     if len(names) > 3 or max(map(len, names)) > 12:
@@ -195,6 +205,7 @@ def bars(ax: "Axes", chart: Chart) -> None:
             tick.set_horizontalalignment("right")
             tick.set_rotation_mode("anchor")
     ax.grid(axis="x", visible=False)
+    ax.margins(y=0.22 if len(chart.series) > 1 else 0.08)  # room for the legend
     if "%" in chart.y:
         ax.set_ylim(*span([(y - e, y + e) for s in chart.series for _, y, e in known(s)]))
 
@@ -219,6 +230,7 @@ def scatter(ax: "Axes", chart: Chart) -> None:
     if not (chart.x or chart.y):
         ax.set_xticks([])
         ax.set_yticks([])
+        ax.spines[["left", "bottom"]].set_visible(False)
 
 
 def levels(charts: Sequence[Chart]) -> list[float]:
@@ -251,6 +263,7 @@ def surface(ax: "Axes", chart: Chart, levels: Sequence[float]) -> None:
         ax.annotate(one.name, spot, textcoords="offset points", xytext=(6, 6), fontsize=8,
                     bbox=box, zorder=5)  # fmt: skip
     ax.grid(visible=False)
+    ax.set_aspect("equal")  # distances between models are what it shows
 
 
 DRAWN = {"line": lines, "bar": bars, "scatter": scatter}
