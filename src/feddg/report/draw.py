@@ -251,7 +251,9 @@ def surface(ax: "Axes", chart: Chart, levels: Sequence[float]) -> None:
     x, y = np.asarray(ground.x, dtype=float), np.asarray(ground.y, dtype=float)
     drawn = ax.contourf(x, y, z, levels=levels, cmap="Blues")
     ax.contour(x, y, z, levels=levels, colors="white", linewidths=0.4)
-    ax.figure.colorbar(drawn, ax=ax, label=ground.name, format="%.3g", ticks=levels[::3])
+    ax.figure.colorbar(
+        drawn, ax=ax, label=ground.name, format="%.3g", ticks=levels[::3], fraction=0.046, pad=0.03
+    )
     for k, one in enumerate(spots):
         path = [float(v) for v in one.x], [float(v or 0) for v in one.y]
         ax.plot(*path, color=INK, linewidth=0.9, linestyle=(0, (3, 2)), zorder=3)

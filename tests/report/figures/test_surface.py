@@ -54,13 +54,16 @@ def test_a_fourth_direction_is_left_out_and_told():
 
 
 def test_the_sides_go_around_all_models():
-    """The larger side is 8 long, from -4 to 4: a margin of 35% is 2.8 on either side."""
+    """The larger spread is 8, from -4 to 4: with a quarter more on either side it is 12.
+
+    The other one, from 0 to 1, has its middle at 0.5.
+    """
     plane = Plane(model(0.0, 0, 0), torch.eye(2, 3, dtype=torch.float64),
                   {"a": (4.0, 1.0), "b": (-4.0, 0.5)}, 1.0)  # fmt: skip
     xs, ys = plane.sides()
     assert len(xs) == len(ys) == GRID
-    assert (xs[0], xs[-1]) == pytest.approx((-6.8, 6.8))
-    assert (ys[0], ys[-1]) == pytest.approx((-2.8, 3.8))
+    assert (xs[0], xs[-1]) == pytest.approx((-6, 6))
+    assert (ys[0], ys[-1]) == pytest.approx((-5.5, 6.5))
 
 
 def test_two_sites_and_their_mean_are_one_line():
