@@ -114,7 +114,8 @@ def panel(ax: "Axes", chart: Chart, legend: bool = True, levels: Sequence[float]
     if chart.reference is not None:
         ax.axhline(chart.reference, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     if legend and len(named(chart)) > 1 and ax.get_legend_handles_labels()[0]:
-        many = len(named(chart)) > 6 or chart.kind == "scatter"
+        most = {"line": 6, "bar": 2}.get(chart.kind, 0)  # names for which there is room inside
+        many = len(named(chart)) > most
         ax.legend(loc="upper left" if many else "best", ncols=1 + (len(named(chart)) > 12),
                   **({"bbox_to_anchor": (1.0, 1.0)} if many else {}))  # fmt: skip
 
@@ -206,17 +207,19 @@ def bars(ax: "Axes", chart: Chart) -> None:
             tick.set_rotation_mode("anchor")
     ax.grid(axis="x", visible=False)
     ax.margins(y=0.22 if len(chart.series) > 1 else 0.08)  # room for the legend
-    if "%" in chart.y:
-        ax.set_ylim(*span([(y - e, y + e) for s in chart.series for _, y, e in known(s)]))
+    level = span([(y - e, y + e) for s in chart.series for _, y, e in known(s)])
+    if "%" in chart.y and level:
+        ax.set_ylim(*level)
 
 
-def span(values: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
-    """Of (value - error, value + error): from zero, unless all are high and nearly level."""
+def span(values: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """Of (value - error, value + error): None, as usual, unless all are high and nearly level."""
     low = min((v for v, _ in values), default=0.0)
     high = max((v for _, v in values), default=0.0)
-    if low > 0 and high - low < 0.25 * high:
-        return low - max(0.6 * (high - low), 0.02 * high), None
-    return None, None
+    if low <= 0 or high - low >= 0.25 * high:
+        return None
+    low -= max(0.6 * (high - low), 0.02 * high)
+    return low, high + 0.2 * (high - low)
 
 
 def scatter(ax: "Axes", chart: Chart) -> None:
