@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, data, methods, model, run
+from feddg.cli import bench, compare, data, figure, methods, model, run, table
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -42,6 +42,9 @@ app = typer.Typer(
 app.command("run")(graceful(run.run, resumable=True))
 app.command("bench")(graceful(bench.bench, resumable=True))
 app.command("demo")(graceful(bench.demo, resumable=True))
+app.command("table")(graceful(table.table))
+app.command("compare")(graceful(compare.compare))
+app.command("figure")(graceful(figure.figure))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))
