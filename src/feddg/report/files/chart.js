@@ -35,15 +35,15 @@ function chart(spec, options = {}) {
     class: "canvas", tabindex: "0", role: "group", "aria-roledescription": "chart",
     "aria-label": `${options.title ?? spec.title}: arrow keys read its values`,
   });
-  const draw = picture(spec, canvas, colours, seen, options.height);
+  const draw = picture(options.bare ? { ...spec, y: "" } : spec, canvas, colours, seen, options.height);
   seen.follow(draw);
   new ResizeObserver(draw).observe(canvas);
   const title = options.title ?? spec.title;
-  const sole = spec.series.length < 2 && options.legend !== true;
+  const names = spec.series.filter((line) => !line.z).map((line) => line.name);
   return h("figure", { class: "chart", "data-kind": spec.kind },
     title ? h("figcaption", {}, title) : null,
     canvas,
-    options.legend === false || sole ? null : legend(spec.series.map((l) => l.name), colours, seen),
+    options.legend === false || spec.series.length < 2 ? null : legend(names, colours, seen),
     spec.note ? h("p", { class: "note" }, spec.note) : null,
     valuesOf(spec));
 }

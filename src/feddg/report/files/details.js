@@ -45,7 +45,7 @@ function runOf(data, group, seed, open) {
       ["sent", `${bytes(run.up)} up, ${bytes(run.down)} down`],
     ])),
     h("h4", {}, "Run it again", copyButton("Copy", "Command", () => run.again)),
-    h("pre", { tabindex: "0" }, run.again),
+    h("pre", { class: "command" }, run.again),
     h("h4", {}, "Configuration", copyButton("Copy", "Configuration", () => `${config}\n`)),
     h("pre", { tabindex: "0" }, config),
     h("h4", {}, "Environment"),

@@ -52,8 +52,12 @@ function brief(value) {
   if (value === null || value === undefined) return GAP;
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(2).replace("-", "−");
-  const places = size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
-  return Number(value.toFixed(places)).toString().replace("-", "−");
+  return Number(value.toFixed(placesOf(value))).toString().replace("-", "−");
+}
+
+function placesOf(value) {
+  const size = Math.abs(value);
+  return size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
 }
 
 function seconds(value) {

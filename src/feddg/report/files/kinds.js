@@ -4,7 +4,7 @@
 const KINDS = { line: linePicture, bar: barPicture, scatter: scatterPicture, surface: surfacePicture };
 
 // The paper: grid, ticks, titles; and the two scales.
-function paper({ spec, width, height }, xs, ys, { pad = true, zero = false, square = false } = {}) {
+function paper({ spec, width, height }, xs, ys, { pad = true, zero = false } = {}) {
   const yValues = spec.reference === undefined ? ys : [...ys, spec.reference];
   let [low, high] = extent(zero ? [0, ...yValues] : yValues);
   if (pad) {
@@ -12,7 +12,7 @@ function paper({ spec, width, height }, xs, ys, { pad = true, zero = false, squa
     low = zero && low >= 0 ? 0 : wide[0];
     high = zero && high <= 0 ? 0 : wide[1];
   }
-  const top = spec.y ? 24 : 10;
+  const top = spec.y || spec.kind === "surface" ? 24 : 10;
   const foot = spec.x ? 38 : 24;
   const yTicks = ticks(low, high, Math.max(3, Math.round((height - top - foot) / 34)));
   const left = Math.ceil(Math.max(...yTicks.map((t) => textWidth(t.label)), 12)) + 10;
@@ -22,7 +22,7 @@ function paper({ spec, width, height }, xs, ys, { pad = true, zero = false, squa
   const across = [left, width - right];
   const x = names
     ? banded(Array.from(new Set(xs.map(String))), across)
-    : linear(square || !pad ? extent(xs) : spec.kind === "line" ? extent(xs) : roomy(extent(xs)), across);
+    : linear(!pad || spec.kind === "line" ? extent(xs) : roomy(extent(xs)), across);
   const xTicks = names ? [] : ticks(...x.domain, Math.max(2, Math.round((width - left) / 70)));
   const whole = xs.every((v) => Number.isInteger(v));
   const node = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" },
@@ -55,7 +55,7 @@ function place(scale, x) {
 function withError(line, i) {
   const error = line.error?.[i];
   const shown = brief(line.y[i]);
-  return error === null || error === undefined ? shown : `${shown} ± ${brief(error)}`;
+  return error === null || error === undefined ? shown : `${shown} ± ${error.toFixed(placesOf(line.y[i]))}`;
 }
 
 function finish(plot, node, width, cursorParts) {
@@ -159,22 +159,22 @@ function scatterPicture(given) {
     ...spot, title: line.text?.[i] ?? line.name,
     lines: [{ name: line.name, tint: colour(line.name), text: `${brief(line.x[i])}, ${withError(line, i)}` }],
   }));
-  return finish({ stops }, node, width, (stop) => [s("circle", { cx: stop.x, cy: stop.y, r: 7 })]);
+  return finish({ stops }, node, width, (stop) => [s("circle", { class: "ring", cx: stop.x, cy: stop.y, r: 7 })]);
 }
 
 function surfacePicture(given) {
   const { spec, lines, width, colour } = given;
   const surface = spec.series.find((l) => l.z);
   const spots = lines.filter((l) => !l.z);
-  const frame = paper(given, surface.x, surface.y, { pad: false, square: true });
-  const { node, x, y } = frame;
+  const { node, x, y, right } = paper(given, edges(surface.x), edges(surface.y), { pad: false });
   const [low, high] = extent(surface.z.flat());
   const [wide, tall] = [cell(x, surface.x), cell(y, surface.y)];
   const cells = surface.y.flatMap((b, j) => surface.x.map((a, i) => ({ a, b, z: surface.z[j][i] })));
   node.append(s("g", { class: "heat" }, cells.map(({ a, b, z }) => s("rect", {
-    x: Math.max(frame.left, x(a) - wide / 2), y: y(b) - tall / 2, width: wide + 0.5, height: tall + 0.5,
+    x: x(a) - wide / 2, y: y(b) - tall / 2, width: wide + 0.5, height: tall + 0.5,
     fill: heat((z - low) / (high - low || 1)),
   }))));
+  node.append(heatKey(right, low, high));
   for (const line of spots) {
     node.append(s("g", { class: `spots ${colour(line.name)}` }, line.x.flatMap((a, i) => [
       s("circle", { cx: x(a), cy: y(line.y[i]), r: 5 }),
@@ -190,6 +190,25 @@ function surfacePicture(given) {
   ]);
 }
 
+// The places of cells are their middles; half a cell more on either side.
+function edges(values) {
+  const [low, high] = extent(values);
+  const half = (high - low) / Math.max(values.length - 1, 1) / 2 || 0.5;
+  return [low - half, high + half];
+}
+
 function cell(scale, values) {
-  return Math.abs(scale.range[1] - scale.range[0]) / Math.max(values.length - 1, 1);
+  return Math.abs(scale.range[1] - scale.range[0]) / Math.max(values.length, 1);
+}
+
+// What the colours mean, above the picture.
+function heatKey(right, low, high) {
+  const [steps, wide] = [24, 3];
+  const from = right - textWidth(brief(high)) - 6 - steps * wide;
+  return s("g", {},
+    s("text", { x: from - 6, y: 11, "text-anchor": "end" }, brief(low)),
+    Array.from({ length: steps }, (_, i) => s("rect", {
+      x: from + i * wide, y: 3, width: wide + 0.5, height: 8, fill: heat(i / (steps - 1)),
+    })),
+    s("text", { x: right, y: 11, "text-anchor": "end" }, brief(high)));
 }

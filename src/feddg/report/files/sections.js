@@ -4,7 +4,7 @@ function curves(group, colours, seen) {
   if (!group.families.length) return null;
   const place = h("div");
   const show = (at) => place.replaceChildren(grid(group.families[at].charts.map((spec) => chart(
-    { ...spec, y: "" }, { colours, seen, legend: false, title: spec.title }))));
+    spec, { colours, seen, legend: false, bare: true }))));
   show(0);
   return part("Over the rounds",
     h("div", { class: "tools" }, choice("Show", group.families.map((f, i) => [i, f.name]), 0, (v) => show(Number(v)))),
