@@ -65,8 +65,10 @@ class Browser:
         self.devtools("Emulation.setDeviceMetricsOverride", **metrics)
 
     def prefers(self, scheme: str) -> None:
-        wanted = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.devtools("Emulation.setEmulatedMedia", features=wanted)
+        """And no motion, which a test would have to wait for."""
+        wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": k, "value": v} for k, v in wanted.items()]
+        self.devtools("Emulation.setEmulatedMedia", features=features)
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         return self.send("goog/cdp/execute", {"cmd": command, "params": parameters})
@@ -89,7 +91,8 @@ def called(address: str, body: dict[str, Any] | None = None, method: str | None 
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)["value"]
     except HTTPError as error:
-        raise RuntimeError(error.read().decode()[:2000]) from None
+        with error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
 
 
 @contextmanager

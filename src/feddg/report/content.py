@@ -222,7 +222,7 @@ def drawn(chart: Chart) -> dict[str, Any]:
 def shortened(value: Any) -> Any:
     if isinstance(value, Mapping):
         kept = {k: shortened(v) for k, v in value.items()}
-        return {k: v for k, v in kept.items() if v not in ("", [], None, False)}
+        return {k: v for k, v in kept.items() if v not in ("", [], None) and v is not False}
     if isinstance(value, list | tuple):
         return [shortened(v) for v in value]
     if isinstance(value, float):
