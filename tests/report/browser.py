@@ -41,6 +41,15 @@ class Browser:
         whole = f"return (async (...arguments) => {{ {script} }})(...arguments)"
         return self.send("execute/sync", {"script": whole, "args": list(arguments)})
 
+    def until(self, script: str, *arguments: Any, patience: float = 5.0) -> Any:
+        """The script's value as soon as it is true: some events come when they please."""
+        end = time.monotonic() + patience
+        while not (found := self.run(script, *arguments)):
+            if time.monotonic() > end:
+                raise RuntimeError(f"not within {patience} seconds: {script}")
+            time.sleep(0.02)
+        return found
+
     def find(self, css: str) -> str:
         found: dict[str, str] = self.send("element", {"using": "css selector", "value": css})
         return found[ELEMENT]

@@ -197,7 +197,9 @@ def test_a_heat_map_is_dark_where_it_is_low(seen):
 
 def test_a_charts_numbers_as_a_table(seen):
     seen.click("[data-kind=surface] .values summary")
-    shown = seen.run("return document.querySelector('[data-kind=surface] .values table').innerText")
+    shown = seen.until(
+        "return document.querySelector('[data-kind=surface] .values table')?.innerText"
+    )
     assert shown.split("\n")[-2].split() == ["loss", "1", "1", "4.5"]
 
 
@@ -213,7 +215,7 @@ def test_behind_a_number_stand_its_runs(seen, runs):
     configuration = seen.run("return document.querySelectorAll('dialog pre')[1].textContent")
     assert configuration + "\n" == (run.folder / "config.toml").read_text()
     seen.type("dialog button", browser.KEYS["escape"])
-    assert seen.run("return document.querySelector('dialog')") is None
+    seen.until("return document.querySelector('dialog') === null")
     assert seen.run("return document.activeElement.className") == "number"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, compare, data, methods, model, report, run, table
+from feddg.cli import bench, compare, data, figure, methods, model, report, run, table
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -45,6 +45,7 @@ app.command("demo")(graceful(bench.demo, resumable=True))
 app.command("table")(graceful(table.table))
 app.command("compare")(graceful(compare.compare))
 app.command("report")(graceful(report.report))
+app.command("figure")(graceful(figure.figure))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))

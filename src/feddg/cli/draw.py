@@ -21,15 +21,17 @@ def draw(*renderables: "RenderableType") -> None:
             Console(width=max(width, console.width)).print(one)
 
 
-def drawn(title: str, lines: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
-    """A titled table whose first line is its head; names stand left, numbers right."""
+def drawn(
+    title: str, lines: Sequence[Sequence[str]], notes: Sequence[str] = (), left: int = 1
+) -> None:
+    """A titled table whose first line is its head; the columns `left` stand left, numbers right."""
     from rich.table import Table
     from rich.text import Text
 
     head, *body = lines
     table = Table()
     for i, name in enumerate(head):
-        table.add_column(Text(name), justify="left" if i == 0 else "right", no_wrap=True)
+        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=True)
     for row in body:
         table.add_row(*map(Text, row))
     say(title, "bold")
