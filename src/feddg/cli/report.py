@@ -5,14 +5,24 @@ from typing import Annotated
 
 import typer
 
+from feddg.cli import options as o
 from feddg.cli.draw import say
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold some.")]
 Out = Annotated[Path, typer.Option(help="The page's file.")]
 Title = Annotated[str, typer.Option(help="What stands at its top.")]
+Figures = Annotated[
+    str | None,
+    typer.Option(help="Of `feddg figure`, those that take long: csac-fig8,ga-fig4."),
+]
 
 
-def report(runs: Runs, out: Out = Path("report.html"), title: Title = "feddg report") -> None:
+def report(
+    runs: Runs,
+    out: Out = Path("report.html"),
+    title: Title = "feddg report",
+    figures: Figures = None,
+) -> None:
     """Write one self-contained HTML page of runs: tables, curves, costs, what stands behind."""
     from feddg.benchmark.stored import stored_runs
     from feddg.checkpoint import unwritable, write_whole
@@ -20,7 +30,7 @@ def report(runs: Runs, out: Out = Path("report.html"), title: Title = "feddg rep
     from feddg.report.page import LIMIT, page
 
     found = stored_runs(runs)
-    data = page(found, title=title).encode()
+    data = page(found, title=title, asked=o.names(figures)).encode()
     if len(data) > LIMIT:
         raise ConfigError(
             f"the page would have {len(data) / 1e6:.1f} MB, and no page has more than"

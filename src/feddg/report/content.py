@@ -18,6 +18,7 @@ from feddg.report.compare import compared
 from feddg.report.groups import Group, grouped
 from feddg.report.rounds import Family, families, insides
 from feddg.report.rows import Published, Row, about, published, rows, twice
+from feddg.report.shown import shown
 from feddg.tasks import Task
 
 
@@ -52,14 +53,18 @@ class Shared:
         }
 
 
-def content(runs: Sequence[StoredRun], figures: Sequence[Chart] = ()) -> dict[str, Any]:
+def content(
+    runs: Sequence[StoredRun], figures: Sequence[Chart] = (), asked: Sequence[str] = ()
+) -> dict[str, Any]:
+    """`figures` stand at the end, those `asked` for by their keys with their groups."""
     shared = Shared()
     groups = sorted(grouped(runs), key=lambda g: len(g.runs), reverse=True)
-    found = [group_content(g, shared) for g in groups]
-    shown = {r.folder for g in groups for r in g.runs}
+    of = shown(groups, asked)
+    found = [{**group_content(g, shared), "figures": list(map(drawn, of(g)))} for g in groups]
+    there = {r.folder for g in groups for r in g.runs}
     return {
         "groups": found,
-        "left": [r.key for r in runs if r.folder not in shown],
+        "left": [r.key for r in runs if r.folder not in there],
         "figures": [drawn(c) for c in figures],
         "runs": shared.runs,
         "lines": list(shared.lines),

@@ -23,11 +23,14 @@ SCRIPTS = (
 
 
 def page(
-    runs: Sequence[StoredRun], figures: Sequence[Chart] = (), title: str = "feddg report"
+    runs: Sequence[StoredRun],
+    figures: Sequence[Chart] = (),
+    title: str = "feddg report",
+    asked: Sequence[str] = (),
 ) -> str:
     """The page's text. Names come from outside: in it they are data, never code."""
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    found = {"title": title, "feddg": __version__, "made": made, **content(runs, figures)}
+    found = {"title": title, "feddg": __version__, "made": made, **content(runs, figures, asked)}
     style, code = packed("page.css"), "\n".join(map(packed, SCRIPTS))
     return Template(packed("page.html")).substitute(
         title=escape(title), style=style, code=code, data=as_data(found),

@@ -137,8 +137,9 @@ def decided(key: str, runs: Sequence[StoredRun]) -> tuple[Family, ...]:
         if values not in seen and moves(values):
             seen.append(values)
             drawn = tuple(series(name, by_round) for name, by_round in values.items())
-            chart = Chart(f"{key}-{kind}-{title}", title, "line", "round", "", drawn)
-            found.setdefault(WORDS.get(kind, kind.replace("/", ": ")), []).append(chart)
+            name = WORDS.get(kind, kind.replace("/", ": "))
+            chart = Chart(f"{key}-{kind}-{title}", title, "line", "round", name, drawn)
+            found.setdefault(name, []).append(chart)
     return tuple(Family(kind, tuple(charts)) for kind, charts in found.items())
 
 

@@ -35,7 +35,7 @@ function chart(spec, options = {}) {
     class: "canvas", tabindex: "0", role: "group", "aria-roledescription": "chart",
     "aria-label": `${options.title ?? spec.title}: arrow keys read its values`,
   });
-  const draw = picture(options.bare ? { ...spec, y: "" } : spec, canvas, colours, seen, options.height);
+  const draw = picture({ ...spec, bare: options.bare }, canvas, colours, seen, options.height);
   seen.follow(draw);
   new ResizeObserver(draw).observe(canvas);
   const title = options.title ?? spec.title;

@@ -12,9 +12,9 @@ function paper({ spec, width, height }, xs, ys, { pad = true, zero = false } = {
     low = zero && low >= 0 ? 0 : wide[0];
     high = zero && high <= 0 ? 0 : wide[1];
   }
-  const top = spec.y || spec.kind === "surface" ? 24 : 10;
+  const top = (spec.y && !spec.bare) || spec.kind === "surface" ? 24 : 10;
   const foot = spec.x ? 38 : 24;
-  const yTicks = ticks(low, high, Math.max(3, Math.round((height - top - foot) / 34)));
+  const yTicks = !spec.y ? [] : ticks(low, high, Math.max(3, Math.round((height - top - foot) / 34)));
   const left = Math.ceil(Math.max(...yTicks.map((t) => textWidth(t.label)), 12)) + 10;
   const right = 12;
   const y = linear([low, high], [height - foot, top]);
@@ -23,17 +23,17 @@ function paper({ spec, width, height }, xs, ys, { pad = true, zero = false } = {
   const x = names
     ? banded(Array.from(new Set(xs.map(String))), across)
     : linear(!pad || spec.kind === "line" ? extent(xs) : roomy(extent(xs)), across);
-  const xTicks = names ? [] : ticks(...x.domain, Math.max(2, Math.round((width - left) / 70)));
+  const xTicks = names || !spec.x ? [] : ticks(...x.domain, Math.max(2, Math.round((width - left) / 70)));
   const whole = xs.every((v) => Number.isInteger(v));
   const node = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" },
     yTicks.map((t) => s("g", { class: "tick" },
       s("line", { x1: left, x2: width - right, y1: y(t.value), y2: y(t.value) }),
       s("text", { x: left - 8, y: y(t.value) + 4, "text-anchor": "end" }, t.label))),
-    xTicks.filter((t) => !whole || Number.isInteger(t.value)).map((t) => s("text", {
+    xTicks.filter((t) => !whole || Math.abs(t.value - Math.round(t.value)) < 1e-9).map((t) => s("text", {
       class: "axis", x: x(t.value), y: height - foot + 16, "text-anchor": "middle",
-    }, t.label)),
+    }, whole ? String(Math.round(t.value)) : t.label)),
     names ? nameTicks(x, height - foot + 16) : [],
-    spec.y ? s("text", { class: "title", x: 0, y: 11 }, spec.y) : null,
+    spec.y && !spec.bare ? s("text", { class: "title", x: 0, y: 11 }, spec.y) : null,
     spec.x ? s("text", { class: "title", x: width - right, y: height - 3, "text-anchor": "end" }, spec.x) : null,
     spec.reference === undefined ? null : s("line", {
       class: "reference", x1: left, x2: width - right, y1: y(spec.reference), y2: y(spec.reference),
@@ -74,8 +74,9 @@ function linePicture(given) {
         line.error ? s("polygon", { points: band(run, line, y) }) : null,
         run.length > 1 ? s("polyline", { points: run.map(([a, b]) => `${a},${b}`).join(" ") }) : null,
         ...(run.length === 1 || line.x.length <= 16
-          ? run.map(([cx, cy]) => s("circle", { cx, cy, r: 2.2 })) : []),
-      ]).filter(Boolean)));
+          ? run.map(([cx, cy]) => s("circle", { cx, cy, r: line.x.length > 1 ? 2.2 : 4 })) : []),
+      ]).filter(Boolean),
+      line.x.length === 1 && line.text ? s("text", { x: points[0][0] + 9, y: points[0][1] + 4 }, line.name) : []));
   }
   const marks = Array.from(new Set(lines.flatMap((l) => l.x)));
   if (!x.names) marks.sort((a, b) => a - b);
@@ -84,7 +85,7 @@ function linePicture(given) {
     here.sort(([a, i], [b, j]) => b.y[j] - a.y[i]);
     return {
       x: place(x, mark), y: 0, title: `${spec.x ?? ""} ${mark}`.trim(),
-      lines: here.map(([l, i]) => ({ name: l.name, tint: colour(l.name), text: withError(l, i), y: y(l.y[i]) })),
+      lines: here.map(([l, i]) => ({ name: l.name, tint: colour(l.name), text: l.text?.[i] ?? withError(l, i), y: y(l.y[i]) })),
     };
   }).filter((stop) => stop.lines.length);
   return finish({ stops, flat: true }, node, width, (stop) => [

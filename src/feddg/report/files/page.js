@@ -14,6 +14,7 @@ function section(group, i) {
     group.notes.map((note) => h("p", { class: "note caution" }, note)),
     curves(group, colours, visibility(group.rows.length > 8 ? group.rows.filter((r) => r.bound).map((r) => r.name) : [])),
     inside(group),
+    drawn(group),
     cost(group));
 }
 

@@ -33,10 +33,20 @@ function inside(group) {
     place.replaceChildren(...found.kinds.map((kind) => h("div", { class: "kind" },
       h("h4", {}, kind.name),
       legend(kind.charts.flatMap((c) => c.series.map((line) => line.name)), colours, seen),
-      grid(kind.charts.map((spec) => chart(spec, { colours, seen, legend: false, height: 190 }))))));
+      grid(kind.charts.map((spec) => chart(spec, { colours, seen, legend: false, bare: true, height: 190 }))))));
   };
   show();
   return part("Inside the merge", choices, place);
+}
+
+function drawn(group) {
+  if (!group.figures.length) return null;
+  // Methods keep their colours.
+  const rows = group.rows.map((r) => r.name);
+  const colours = (names) => coloursOf(names.some((name) => rows.includes(name)) ? [...rows, ...names] : names);
+  return part("Figures", grid(group.figures.map((spec) => chart(spec, {
+    height: 270, colours: colours(spec.series.map((line) => line.name)),
+  }))));
 }
 
 function cost(group) {
