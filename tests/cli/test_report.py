@@ -33,3 +33,19 @@ def test_what_is_no_run_or_no_figure_is_said(capsys, tmp_path):
     assert said.code == 2
     assert "no run in" in said.err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_records_are_mirrored_where_track_says(capsys, tmp_path, monkeypatch):
+    """`run` and `bench` hand their events to the sinks, also of runs that were through before."""
+    from tests.report.test_sinks import Remembering
+
+    sink = Remembering()
+    monkeypatch.setattr("feddg.report.sinks.opened", lambda texts: (sink,))
+    argv = ("run", sites(tmp_path / "clinics"), "--rounds", 2, "--target", "a", "--workers", 1,
+            "--out", tmp_path / "runs", "--track", "tensorboard:x")  # fmt: skip
+    assert feddg(capsys, *argv).code == 0
+    assert list(sink.held.values()) == [[0, 1]]
+    bench = ("bench", tmp_path / "clinics", "--seeds", 1, *argv[2:])
+    sink.held.clear()
+    assert feddg(capsys, *(w if w != "--target" else "--targets" for w in bench)).code == 0
+    assert list(sink.held.values()) == [[0, 1]]
