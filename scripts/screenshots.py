@@ -24,11 +24,15 @@ CURVES = (
     "const part = document.querySelector('.part');"
     "window.scrollTo(0, part.getBoundingClientRect().top + window.scrollY - 70)"
 )
+TABLE = (
+    "const tools = document.querySelector('.tools');"
+    "window.scrollTo(0, tools.getBoundingClientRect().top + window.scrollY - 70)"
+)
 BEHIND = "document.querySelector('.sortable .number').click()"
 SHOTS = (
     ("wide-light", WIDE, "light", TOP, None),
     ("wide-dark", WIDE, "dark", CURVES, ".part .canvas"),
-    ("narrow-light", NARROW, "light", TOP, None),
+    ("narrow-light", NARROW, "light", TABLE, None),
     ("narrow-dark", NARROW, "dark", CURVES, ".part .canvas"),
     ("behind", WIDE, "light", BEHIND, None),
 )

@@ -8,7 +8,8 @@ import pytest
 from feddg.report.charts import Chart, Series
 from feddg.report.page import page
 from tests.report import browser
-from tests.report.folders import bench
+from tests.report.folders import bench, written
+from tests.report.stored import stored
 
 if not (browser.CHROMIUM and browser.DRIVER):
     WANTED = "the page is tested in a browser: apt-get install chromium chromium-driver"
@@ -159,8 +160,8 @@ def test_hovering_over_a_line_shows_its_values(seen):
     seen.point(f"{chart} .canvas", right=200)
     shown = seen.run(TIP, chart).split("\n")
     assert shown[0] == "round 3"
-    assert shown[1:3] == ["fedavg", "81 ± 1.00"]
-    assert "70 ± 0.00" in shown
+    assert shown[1:3] == ["fedavg", "81.00 ± 1.00"]
+    assert "70.00 ± 0.00" in shown
 
 
 def test_arrow_keys_read_values_aloud(seen):
@@ -169,7 +170,7 @@ def test_arrow_keys_read_values_aloud(seen):
     assert seen.run(TIP, ".part").startswith("round 1\n")
     seen.type(canvas, browser.KEYS["right"])
     said = seen.run("return document.getElementById('said').textContent")
-    assert said.startswith("round 2: fedavg 71 ± 1.00,")
+    assert said.startswith("round 2: fedavg 71.00 ± 1.00,")
     seen.type(canvas, browser.KEYS["escape"])
     assert seen.run(TIP, ".part") == ""
 
@@ -178,7 +179,7 @@ def test_arrow_keys_read_values_aloud(seen):
     ("kind", "keys", "wanted"),
     [
         ("surface", ["right", "right"], "1, 0\nloss\n2"),
-        ("bar", ["right"], f"a\n{HOSTILE}\n1 ± 0.500"),
+        ("bar", ["right"], f"a\n{HOSTILE}\n1.000 ± 0.500"),
         ("scatter", ["left"], "s\ns\n2, 4"),
     ],
 )
@@ -312,3 +313,23 @@ def test_keys_alone_reach_everything(seen):
     kinds = [kind for kind, _ in reached]
     assert {"quiet", "search", "select-one", "quiet copy", "scroll"} <= set(kinds)
     assert all(style != "none" for _, style in reached)
+
+
+def test_a_papers_numbers_stand_beside_ours_of_its_protocol(chromium, tmp_path):
+    """CSAC's Table 3: FedAvg 92.65 on the average; ours, made up, is 90 everywhere: −2.65."""
+    runs = [
+        stored("fedavg", f"m{k}", accuracies=(0.9,) * 41, rounds=41, folder=tmp_path)
+        for k in range(0, 90, 15)
+    ]
+    for run in runs:
+        written(run)
+    file = tmp_path / "report.html"
+    file.write_text(page(runs), "utf-8")
+    chromium.open(file)
+    row = chromium.run("return document.querySelector('.sortable').innerText.split('\\n')")
+    text = " ".join(row)
+    assert "paper" in text
+    assert "90.00" in text
+    assert "92.65" in text
+    assert "−2.65" in text
+    assert chromium.run("return document.querySelectorAll('td .theirs').length") >= 6

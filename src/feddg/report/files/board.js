@@ -143,12 +143,12 @@ function strip(group) {
     ...(r.paper ? [r.paper.value] : []),
   ]);
   if (!spans.length) return null;
-  const x = linear(extent(spans), [6, 114]);
+  const x = linear(extent(spans), [6, 90]);
   return {
     key: "strip", title: "", value: () => null, text: () => "",
     cell: (r) => h("td", { class: "strip", "aria-hidden": "true" }, r.average || r.paper
-      ? s("svg", { viewBox: "0 0 120 16", width: 120, height: 16 },
-        s("line", { class: "ground", x1: 0, x2: 120, y1: 8, y2: 8 }),
+      ? s("svg", { viewBox: "0 0 96 16", width: 96, height: 16 },
+        s("line", { class: "ground", x1: 0, x2: 96, y1: 8, y2: 8 }),
         r.average?.error ? s("line", { x1: x(r.average.mean - r.average.error), x2: x(r.average.mean + r.average.error), y1: 8, y2: 8 }) : null,
         r.average ? s("circle", { cx: x(r.average.mean), cy: 8, r: 4 }) : null,
         r.paper ? s("circle", { class: "theirs", cx: x(r.paper.value), cy: 8, r: 4 }) : null)

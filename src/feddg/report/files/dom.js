@@ -75,5 +75,5 @@ function bytes(value) {
 
 function probability(p) {
   if (p === null || p === undefined) return GAP;
-  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+  return p < 0.0001 ? "< 0.0001" : p.toFixed(4);
 }

@@ -54,8 +54,9 @@ function place(scale, x) {
 
 function withError(line, i) {
   const error = line.error?.[i];
-  const shown = brief(line.y[i]);
-  return error === null || error === undefined ? shown : `${shown} ± ${error.toFixed(placesOf(line.y[i]))}`;
+  if (error === null || error === undefined) return brief(line.y[i]);
+  const places = placesOf(line.y[i]);
+  return `${decimals(line.y[i], places)} ± ${decimals(error, places)}`;
 }
 
 function finish(plot, node, width, cursorParts) {

@@ -12,10 +12,15 @@ function section(group, i) {
       h("dl", { class: "facts wide" }, pairsOf(group.facts.slice(1)))),
     board(data, group),
     group.notes.map((note) => h("p", { class: "note caution" }, note)),
-    curves(group, colours, visibility(group.rows.length > 8 ? group.rows.filter((r) => r.bound).map((r) => r.name) : [])),
+    curves(group, colours, visibility(beyond(group.rows))),
     inside(group),
     drawn(group),
     cost(group));
+}
+
+// Where rows are many, the best methods are enough to begin with; the others wait in the legend.
+function beyond(rows) {
+  return rows.length > COLOURS ? rows.filter((r, i) => r.bound || i >= COLOURS).map((r) => r.name) : [];
 }
 
 function figures() {

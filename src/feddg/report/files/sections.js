@@ -15,7 +15,7 @@ function curves(group, colours, seen) {
 
 function inside(group) {
   if (!group.insides.length) return null;
-  const place = h("div");
+  const place = h("div", { class: "kinds" });
   const rows = Array.from(new Set(group.insides.map((i) => i.row)));
   let row = rows[0];
   let column = group.insides[0].column;
@@ -30,7 +30,7 @@ function inside(group) {
     const found = group.insides.find((i) => i.row === row && i.column === column);
     const names = found.kinds.flatMap((k) => k.charts.flatMap((c) => c.series.map((line) => line.name)));
     const [colours, seen] = [coloursOf(names), visibility()];
-    place.replaceChildren(...found.kinds.map((kind) => h("div", { class: "kind" },
+    place.replaceChildren(...found.kinds.map((kind) => h("div", { class: kind.charts.length > 1 ? "kind many" : "kind" },
       h("h4", {}, kind.name),
       legend(kind.charts.flatMap((c) => c.series.map((line) => line.name)), colours, seen),
       grid(kind.charts.map((spec) => chart(spec, { colours, seen, legend: false, bare: true, height: 190 }))))));
