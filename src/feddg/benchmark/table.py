@@ -228,13 +228,15 @@ def cells(
 
 def paper_number(item: tuple[str, str], method: str, columns: Sequence[str]) -> float | None:
     """The published average, where it is over the same targets."""
-    theirs = [r for r in _published(*item) if r["method"].lower() == method and not r["variant"]]
+    theirs = [
+        r for r in published_rows(*item) if r["method"].lower() == method and not r["variant"]
+    ]
     values = {r["target"]: float(r["value"]) for r in theirs}
     return values.get("average") if values.keys() - {"average"} == set(columns) else None
 
 
 @cache
-def _published(paper: str, item: str) -> tuple[dict[str, str], ...]:
+def published_rows(paper: str, item: str) -> tuple[dict[str, str], ...]:
     path = files("feddg.benchmark") / "files" / "published.csv"
     with path.open(encoding="utf-8") as file:
         rows = csv.DictReader(file)

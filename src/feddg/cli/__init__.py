@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, compare, data, figure, methods, model, run, table
+from feddg.cli import bench, compare, data, figure, methods, model, report, run, table
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -44,6 +44,7 @@ app.command("bench")(graceful(bench.bench, resumable=True))
 app.command("demo")(graceful(bench.demo, resumable=True))
 app.command("table")(graceful(table.table))
 app.command("compare")(graceful(compare.compare))
+app.command("report")(graceful(report.report))
 app.command("figure")(graceful(figure.figure))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))

@@ -1,5 +1,6 @@
 """`feddg bench`: the leave-one-domain-out table. `feddg demo`: a minute of it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from feddg.benchmark.bench import Bench
     from feddg.benchmark.table import Table
     from feddg.engines.compute import Compute
+    from feddg.report.sinks import Sink
 
 DEMO_METHODS = "fedavg,fedprox,fedmedian"
 
@@ -42,6 +44,7 @@ def bench(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    track: o.Track = None,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
@@ -58,7 +61,7 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown)
+    conduct(wanted, out or Path("runs"), compute, json, markdown, o.sinks(track))
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -72,7 +75,12 @@ def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> 
 
 
 def conduct(
-    wanted: "Bench", root: Path, how: "Compute | int | None", json: bool, markdown: bool = False
+    wanted: "Bench",
+    root: Path,
+    how: "Compute | int | None",
+    json: bool,
+    markdown: bool = False,
+    sinks: "Sequence[Sink]" = (),
 ) -> None:
     from feddg.benchmark.bench import run, table
     from feddg.cli.progress import follow
@@ -80,7 +88,7 @@ def conduct(
 
     failure = None
     try:
-        follow(run(wanted, root, how), wanted.unique(), root, quiet=json)
+        follow(run(wanted, root, how), wanted.unique(), root, quiet=json, sinks=sinks)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from feddg.engines.compute import Compute
+    from feddg.report.sinks import Sink
 
 Data = Annotated[str, typer.Argument(help="A data set's name (feddg data list) or a folder.")]
 Out = Annotated[Path | None, typer.Option(help="Where runs are kept; the default is ./runs.")]
@@ -49,6 +50,10 @@ Diagnostics = Annotated[
         " distances: how far they are apart; models: keep every site's last one."
     ),
 ]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help="Mirror the records: tensorboard:DIR or mlflow:URI; may stand twice."),
+]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing-classes", help="Sites may lack examples of a class.")
@@ -87,6 +92,15 @@ def compute(workers: int | None, device: str, precision: str, execution: str) ->
 
     chosen: dict[str, Any] = {"device": device, "precision": precision, "execution": execution}
     return Compute(workers=workers, **chosen)
+
+
+def sinks(texts: Sequence[str] | None) -> "tuple[Sink, ...]":
+    """Opened before anything is trained, so that what is not installed is said at once."""
+    if not texts:
+        return ()
+    from feddg.report.sinks import opened
+
+    return opened(texts)
 
 
 def given(changes: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from feddg.benchmark.records import finished
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from feddg.report.sinks import Sink
 
 QUIET_SECONDS = 10.0  # between lines where the output is no terminal
 
@@ -67,14 +69,20 @@ def follow(
     experiments: Mapping[str, Experiment],
     root: Path,
     quiet: bool = False,
+    sinks: "Sequence[Sink]" = (),
 ) -> None:
-    """Drive the events to their end, showing them on standard error.
+    """Drive the events to their end, showing them on standard error and to the sinks.
 
     On an interrupt they are closed here and now, so that all is kept before anything is said.
     """
     from rich.console import Console
 
-    with closing(generated(events)) as driven:
+    driven = generated(events)
+    if sinks:
+        from feddg.report.sinks import tracked
+
+        driven = tracked(driven, experiments, root, sinks, warned)
+    with closing(driven):
         console = Console(stderr=True)
         tally = Tally.of(experiments, root)
         if quiet:
@@ -84,6 +92,10 @@ def follow(
             bars(driven, tally, console)
         else:
             lines(driven, tally)
+
+
+def warned(sentence: str) -> None:
+    print(f"feddg: {sentence}", file=sys.stderr)
 
 
 def generated(events: Iterable[Event]) -> Generator[Event, None, None]:

@@ -20,6 +20,7 @@ WITH_CONFIG = (
     "device",
     "precision",
     "execution",
+    "track",
     "json",
 )  # all else stands in the file
 
@@ -66,6 +67,7 @@ def run(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    track: o.Track = None,
     json: o.Json = False,
 ) -> None:
     """Train one federation by one method; the run's folder holds the model."""
@@ -90,7 +92,8 @@ def run(
             participation=asked(participation), min_sites=min_sites,
             allow_missing_classes=allow_missing, diagnostics=diagnostics, task=task,
         )  # fmt: skip
-    follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
+    events, sinks = conduct([wanted], root, compute), o.sinks(track)
+    follow(events, {wanted.key: wanted}, root, quiet=json, sinks=sinks)
     show(wanted, root / wanted.key, json)
 
 
