@@ -34,6 +34,7 @@ class Protocol:
     weights: str | None = None  # pretrained ones that the network begins with
     data_options: Mapping[str, str] = field(default_factory=dict)
     participation: float | int = 1.0
+    allow_missing_classes: bool = False
     official: bool = False  # the data say who trains, who helps to select and who is judged on
     published: tuple[str, ...] | None = None  # paper, item[, data set[, backbone]]: published.csv
     references: tuple[str, ...] = ()  # bounds that always stand beside the methods
@@ -91,6 +92,7 @@ ANY = Protocol(
 GA_CROPS = {"augment": "crop=0.7,flip,jitter=0.4,grayscale=0.1"}
 CSAC_CROPS = {"augment": "crop=0.8,flip,jitter=0.4"}
 FLIPS = {"augment": "flip"}
+POOLED = {"unseen": "pooled"}  # the unseen domains of WILDS as one, as its scores are
 
 GA = Protocol(
     model="resnet18",
@@ -175,6 +177,7 @@ CAMELYON17 = Protocol(
     },
     share=0.0,
     selection="domain-val",
+    data_options=POOLED,
     official=True,
 )
 
@@ -190,6 +193,7 @@ POVERTY = Protocol(
     },
     share=0.0,
     selection="domain-val",
+    data_options=POOLED,
     participation=0.5,
     official=True,
 )  # fmt: skip
@@ -206,7 +210,9 @@ FMOW = Protocol(
     },
     share=0.0,
     selection="domain-val",
+    data_options=POOLED,
     participation=5,
+    allow_missing_classes=True,
     official=True,
 )  # fmt: skip
 
@@ -265,6 +271,7 @@ def experiment(
         "schedule": "" if schedule == PAPER else schedule,
         "weights": chosen.weights if own else None,
         "participation": chosen.participation,
+        "allow_missing_classes": chosen.allow_missing_classes,
         "data_options": {**chosen.data_options, **(data_options or {})},
     }
     return Experiment(data=data, **{**values, **given})
