@@ -130,12 +130,13 @@ def run_all(
     root: Path,
     how: Compute | int | None = None,
     shard: Shard = WHOLE,
+    alone: bool = False,
 ) -> Iterator[Event]:
-    """Those of the shard, by key. Runs of one data set and network go on together."""
+    """Those of the shard, by key: many in lockstep, or, where time is measured, each `alone`."""
     compute, failed = Compute.of(how), dict[str, str]()
     mine = set(shard.mine(experiments))
     todo = [one for key, one in experiments.items() if key in mine and not finished(root / key)]
-    for batch in batches(todo, compute.visits_at_once):
+    for batch in batches(todo, 1 if alone else compute.visits_at_once):
         try:
             yield from conduct(batch, root, compute)
         except RunsFailed as error:

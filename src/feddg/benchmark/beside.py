@@ -11,6 +11,7 @@ from feddg.benchmark.reproduce import Plan, Scores, heading, scores
 from feddg.benchmark.table import NONE, Number, Row, cells
 from feddg.errors import said_once
 
+NO_VERDICT = "No verdict: a quick version does not compare with the paper."
 WITHIN, OUTSIDE = "within", "outside"
 
 
@@ -93,6 +94,8 @@ def of_all(wanted: Plan, printed: Mapping[str, Printed]) -> dict[str, Printed]:
 
 def side_by_side(wanted: Plan, root: Path, failed: Mapping[str, str] | None = None) -> Sheet:
     rows = compared(wanted, root, failed)
+    if wanted.stand_in:
+        return on_digits(wanted, rows, tuple(notes(wanted, root, failed)))
     averaged = any(AVERAGE in r.paper for r in rows) or not wanted.item.columns
     columns = (*wanted.columns, *([AVERAGE] if averaged else []))
     judged = not wanted.quick
@@ -102,6 +105,23 @@ def side_by_side(wanted: Plan, root: Path, failed: Mapping[str, str] | None = No
         heading(wanted), ("method", "", *columns), tuple(body),
         (*tally(rows, columns, judged), *notes(wanted, root, failed)), data,
     )  # fmt: skip
+
+
+def on_digits(wanted: Plan, rows: list[Compared], more: tuple[str, ...]) -> Sheet:
+    """Other data than the paper's: its average stands beside ours, and no difference."""
+    columns = (*wanted.columns, AVERAGE)
+    printed = {p.key: p.cells.get(AVERAGE) for p in wanted.item.published()}
+    theirs = {r.name: printed.get(r.key) for r in wanted.rows}
+    body = [
+        (
+            r.name, *(counted(r.ours.get(c), wanted.seeds) for c in columns),
+            str(theirs[r.name] or NONE),
+        )
+        for r in rows
+    ]  # fmt: skip
+    head = ("method", *columns, f"paper's average, {wanted.item.data}")
+    data = {"columns": list(columns), "rows": [told(r, columns, judged=False) for r in rows]}
+    return Sheet(heading(wanted), head, tuple(body), (NO_VERDICT, *more), data, left=1)
 
 
 def lines(
@@ -137,7 +157,7 @@ def apart(row: Compared, column: str, judged: bool) -> str:
 def tally(rows: list[Compared], columns: tuple[str, ...], judged: bool) -> Iterator[str]:
     """How many cells lie within ±, row by row."""
     if not judged:
-        yield "No verdict: a quick version does not compare with the paper."
+        yield NO_VERDICT
         return
     for row in rows:
         found = [v for v in (row.verdict(c) for c in columns) if v]

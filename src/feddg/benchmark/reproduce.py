@@ -19,8 +19,8 @@ from feddg.engines.compute import Compute
 from feddg.errors import FeddgError, unknown
 from feddg.tasks import Task
 
-DIGITS = "rotated-mnist"
-ROUNDS, FIRST, STEPS = 3, 40, 20  # of a quick version
+DIGITS, MIDDLE = "rotated-mnist", "m45"
+ROUNDS, FIRST, STEPS = 3, 30, 10  # of a quick version
 RATE = {"sgd": 0.05, "adam": 0.002, "adamw": 0.002}  # at least, for there are so few steps
 SMALL = ("rotated-mnist-cnn", "lenet", "digits-dg-cnn", "digit-five-cnn")
 
@@ -112,6 +112,11 @@ class Plan:
         return {key: one for _, bench in self.benches() for key, one in bench.unique().items()}
 
     @property
+    def alone(self) -> bool:
+        """Runs that are timed do not go side by side, nor with those that did."""
+        return self.item.kind == "cost"
+
+    @property
     def collection(self) -> Collection:
         return self.bench(self.rows[:1]).collection
 
@@ -130,14 +135,15 @@ def plan(
     given = dict(options or {})
     rows = chosen(item, methods)
     why = replaced(item, given, how or Compute()) if quick else ""
-    held = item.targets if not why else ("m75",)
+    rows = tuple(r for r in rows if not (why and r.local)) or rows
+    held = item.targets if not why else (MIDDLE,)
     for target in targets:
         if item.official or target not in item.targets:
             raise unknown(f"target of {item.name}", target, item.targets)
     if targets and not why:
         held = tuple(t for t in item.targets if t in targets)
     elif quick and len(held) > 1:
-        held = held[-1:]
+        held = held[len(held) // 2 :][:1]
     return Plan(
         item=item, rows=rows, targets=held, seeds=seeds or (1 if quick else item.seeds),
         quick=quick, stand_in=why, options=given,
@@ -180,7 +186,8 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
 def replaced(item: Item, options: Mapping[str, str], how: Compute) -> str:
     """Why a quick version is of the embedded digits."""
     if absent(item, options):
-        return f"{item.data} is not here"
+        own = item.data_options.get("protocol")
+        return f"{item.data}{f' (protocol={own})' if own else ''} is not here"
     if item.model not in SMALL and not how.on_gpu:
         return f"{item.model} takes longer than a minute without a GPU"
     return ""

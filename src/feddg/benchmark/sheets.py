@@ -4,16 +4,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
-from feddg.benchmark.beside import Compared, Sheet, compared, counted, notes, side_by_side
+from feddg.benchmark.beside import (
+    NO_VERDICT,
+    Compared,
+    Sheet,
+    compared,
+    counted,
+    notes,
+    side_by_side,
+)
 from feddg.benchmark.published import AVERAGE
 from feddg.benchmark.reproduce import Plan, heading, scores
 from feddg.benchmark.table import NONE
-from feddg.errors import FeddgError
+from feddg.errors import FeddgError, said_once
 
 BASE = "FedAvg"
 MACHINES = (
     "Hours of another machine do not compare; how much longer a method takes than FedAvg does."
-    " Runs that were trained side by side shared the machine."
+    " Each run was trained alone."
 )
 
 
@@ -74,13 +82,13 @@ def significance(wanted: Plan, root: Path, failed: Mapping[str, str] | None = No
     found = scores(wanted, root, failed)
     chosen = next((r for r in wanted.rows if r.label == wanted.item.against), None)
     printed = {} if wanted.stand_in else {r.key: r.cells for r in wanted.item.published()}
-    body, rows, why = [], [], dict[str, None]()
+    body, rows, reasons = [], [], []
     for row in wanted.rows:
         if row == chosen:
             continue
         pairs = list(paired(found[row.key], found[chosen.key])) if chosen else []
         p, reason = tested(pairs)
-        why |= {f"{row.label}: {reason}": None} if reason else {}
+        reasons += [(row.label, reason)] if reason else []
         cell = printed.get(row.key, {}).get("")
         gap = fmean(b - a for a, b in pairs) if pairs else None
         shown = (
@@ -96,11 +104,10 @@ def significance(wanted: Plan, root: Path, failed: Mapping[str, str] | None = No
         )  # fmt: skip
     against = wanted.item.against
     head = (f"{against} against", "p in the paper", "p here", f"{against} is better by", "pairs")
-    quick = ("No verdict: a quick version does not compare with the paper.",) * wanted.quick
-    return Sheet(
-        heading(wanted), head, tuple(body),
-        (*quick, *why, *notes(wanted, root, failed)), {"against": against, "rows": rows}, left=1,
-    )  # fmt: skip
+    quick = (NO_VERDICT,) * wanted.quick
+    untested = (f"No test: {said_once(reasons)}.",) if reasons else ()
+    said = (*quick, *untested, *notes(wanted, root, failed))
+    return Sheet(heading(wanted), head, tuple(body), said, {"against": against, "rows": rows}, 1)
 
 
 def paired(

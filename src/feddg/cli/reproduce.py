@@ -108,10 +108,11 @@ def conducted(
     from feddg.cli.progress import follow
     from feddg.errors import RunsFailed
 
+    root = root / "alone" if wanted.alone else root
     runs, failed = wanted.runs(), dict[str, str]()
     mine = {key: runs[key] for key in shard.mine(runs)}
     try:
-        follow(run_all(runs, root, compute, shard), mine, root, quiet=quiet)
+        follow(run_all(runs, root, compute, shard, wanted.alone), mine, root, quiet=quiet)
     except RunsFailed as error:  # the table of all the others comes first
         failed = error.reasons
     return sheet(wanted, root, failed), failed
@@ -137,7 +138,7 @@ def drawn(head: Any, body: Any, left: int) -> None:
         justify: Any = "left" if i < left else "right"
         table.add_column(Text(name), justify=justify, no_wrap=True)
     for row in body:
-        table.add_row(*map(Text, row), end_section=row[1] == "difference")
+        table.add_row(*map(Text, row), end_section="difference" in row[:2])
     draw(table)
 
 
