@@ -7,7 +7,7 @@ import pytest
 
 from feddg.benchmark import roles
 from feddg.benchmark.bench import run_all
-from feddg.benchmark.papers import Item, find, items, read
+from feddg.benchmark.papers import Item, ItemRow, find, items, read
 from feddg.benchmark.reproduce import Plan, scores
 from feddg.benchmark.sheets import sheet
 from feddg.data import catalogue
@@ -90,7 +90,7 @@ def small(item: Item) -> Item:
     )  # fmt: skip
 
 
-def firsts() -> list[tuple[Item, tuple[str, ...]]]:
+def firsts() -> list[tuple[Item, tuple[ItemRow, ...]]]:
     """Each item with the rows whose like no item before it has; one row at least."""
     seen, found = set(), []
     for item in ITEMS:

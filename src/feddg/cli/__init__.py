@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, data, methods, model, reproduce, run
+from feddg.cli import bench, data, methods, model, reproduce, run, sweep
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -43,6 +43,7 @@ app.command("run")(graceful(run.run, resumable=True))
 app.command("bench")(graceful(bench.bench, resumable=True))
 app.command("demo")(graceful(bench.demo, resumable=True))
 app.command("reproduce")(graceful(reproduce.reproduce, resumable=True))
+app.command("sweep")(graceful(sweep.sweep, resumable=True))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))
