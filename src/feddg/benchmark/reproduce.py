@@ -20,7 +20,7 @@ from feddg.errors import FeddgError, unknown
 from feddg.tasks import Task
 
 DIGITS, MIDDLE = "rotated-mnist", "m45"
-ROUNDS, FIRST, STEPS = 3, 30, 10  # of a quick version
+ROUNDS, FIRST, STEPS = 3, 20, 5  # of a quick version
 RATE = {"sgd": 0.05, "adam": 0.002, "adamw": 0.002}  # at least, for there are so few steps
 SMALL = ("rotated-mnist-cnn", "lenet", "digits-dg-cnn", "digit-five-cnn")
 
@@ -153,12 +153,13 @@ def plan(
 def chosen(item: Item, methods: Sequence[str]) -> tuple[ItemRow, ...]:
     """By composition, by the paper's name of the method, or by that and the variant."""
     found = set[ItemRow]()
+    known = {name for r in item.rows for name in (r.name, r.method)}
     for name in methods:
         exact = [r for r in item.rows if r.method == name]
         low = name.lower()
         rows = exact or [r for r in item.rows if low in (r.label.lower(), r.name.lower())]
         if not rows:
-            raise unknown(f"row of {item.name}", name, {r.name for r in item.rows})
+            raise unknown(f"row of {item.name}", name, known)
         found.update(rows)
     if item.against:
         found.update(r for r in item.rows if r.label == item.against)
