@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Literal
 from warnings import catch_warnings
 
+import feddg
 from feddg.benchmark.bounds import BOUNDS
 from feddg.benchmark.config import made
 from feddg.benchmark.protocols import protocol
@@ -137,11 +140,16 @@ def items() -> tuple[Item, ...]:
     """All of them, paper by paper."""
     found = []
     for paper in PAPERS:
-        folder = files("feddg.benchmark") / "experiments" / paper
-        for path in sorted(folder.iterdir(), key=lambda p: natural(p.name)):
+        for path in sorted((home() / paper).iterdir(), key=lambda p: natural(p.name)):
             if path.name.endswith(".toml"):
                 found.append(read(path.read_text("utf-8"), f"{paper}/{path.name}"))
     return tuple(found)
+
+
+def home() -> Traversable:
+    """In an installed package beside this file; in a checkout, editable or not, at its top."""
+    package = files("feddg.benchmark") / "experiments"
+    return package if package.is_dir() else Path(feddg.__file__).parents[2] / "experiments"
 
 
 def read(text: str, where: str) -> Item:
