@@ -7,12 +7,14 @@ import torch
 
 from feddg.benchmark import bench as module
 from feddg.benchmark import roles
-from feddg.benchmark.bench import Bench, compares, heading, listed, run, table
+from feddg.benchmark.bench import Bench, compares, heading, listed, run, run_all, table
 from feddg.benchmark.protocols import experiment
+from feddg.data import catalogue
 from feddg.data.catalogue import open_collection
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError
 from tests import toy
+from tests.benchmark import mini_sets
 from tests.cli.command import sites
 
 ROTATED = Bench(data="rotated-mnist", methods=("fedavg",))
@@ -167,3 +169,32 @@ def test_a_task_nobody_knows_and_one_that_is_the_default():
     assert plain.key == said.key
     other = experiment("rotated-mnist", targets=("m0",), task="uda")
     assert other.key != plain.key
+
+
+@pytest.fixture
+def wilds(monkeypatch):
+    monkeypatch.setattr(catalogue, "SPECS", mini_sets.SPECS)
+    roles.opened.cache_clear()
+    yield Bench(data="camelyon17", methods=("fedavg",), changes={"model": "mlp"})
+    roles.opened.cache_clear()
+
+
+def test_data_with_roles_of_their_own_are_one_run(wilds):
+    """All unseen domains are judged in one run; validation's domain trains nobody."""
+    found = wilds.experiments()
+    assert [(target, one.targets, one.validation) for _, target, one in found] == [
+        ("test", ("test",), ("validation",))
+    ]
+    assert wilds.rule == "domain-val"
+
+
+def test_timed_runs_go_alone(own, tmp_path, monkeypatch):
+    batches = []
+
+    def noting(batch, *_):
+        batches.append(len(batch))
+        return iter(())
+
+    monkeypatch.setattr(module, "conduct", noting)
+    list(run_all(own.unique(), tmp_path, 1, alone=True))
+    assert batches == [1] * 6

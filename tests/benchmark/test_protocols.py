@@ -3,6 +3,7 @@
 import pytest
 
 from feddg.benchmark.protocols import PAPER, PROTOCOLS, experiment, protocol
+from feddg.benchmark.published import paper_rows
 from feddg.errors import ConfigError
 
 
@@ -16,7 +17,7 @@ def test_rotated_mnist_is_csacs():
     assert one.schedule == ""
 
 
-@pytest.mark.parametrize("data", ["rotated-mnist", "heart-disease", "of/my/own"])
+@pytest.mark.parametrize("data", [*PROTOCOLS, "of/my/own"])
 def test_every_protocol_has_the_full_and_a_demo_schedule_that_is_shorter(data):
     full, demo = experiment_of(data, PAPER), experiment_of(data, "demo")
     assert demo.rounds < full.rounds
@@ -41,6 +42,42 @@ def test_options_of_the_data_take_the_papers_numbers_away():
     assert protocol("rotated-mnist").published == ("csac", "table3")
     assert protocol("rotated-mnist", {"direction": "clockwise"}).published is None
     assert protocol("my/own").published is None
+
+
+def test_where_the_data_lie_leaves_the_papers_numbers():
+    assert protocol("pacs", {"root": "/there"}).published == ("ga", "table1", "pacs")
+    assert protocol("pacs", {"root": "/there", "size": "64"}).published is None
+
+
+def test_pacs_is_gas():
+    """40 rounds of 5 epochs at 0.001, batches of 16, a tenth held out, ImageNet's weights."""
+    one = experiment("pacs", targets=("photo",))
+    assert (one.rounds, one.share, one.model, one.weights) == (40, 0.1, "resnet18", "hub")
+    assert (one.recipe.epochs, one.recipe.lr, one.recipe.batch_size) == (5, 0.001, 16)
+    assert one.data_options == {"augment": "crop=0.7,flip,jitter=0.4,grayscale=0.1"}
+    plain = experiment("pacs", data_options={"augment": ""})
+    assert plain.data_options == {"augment": ""}
+
+
+def test_weights_are_of_the_protocols_network():
+    assert experiment("pacs", model="small-cnn").weights is None
+    assert experiment("pacs", model="resnet18").weights == "hub"
+    assert experiment("pacs", weights="").weights == ""
+
+
+def test_a_rate_that_falls_by_a_factor_each_round():
+    """PovertyMap: times 0.96 after each of 200 rounds."""
+    one = experiment("poverty")
+    rates = [one.recipe.rates(k, one.rounds, 64)[0] for k in range(3)]
+    assert rates == pytest.approx([0.001, 0.00096, 0.0009216])
+
+
+@pytest.mark.parametrize("name", [n for n, p in PROTOCOLS.items() if p.published])
+def test_published_numbers_are_there_for_every_protocol_that_names_some(name):
+    of = PROTOCOLS[name].published
+    assert of is not None
+    rows = {r.method: r for r in paper_rows(*of) if not r.variant}
+    assert set(rows) & {"FedAvg", "COPA"}
 
 
 def test_only_those_that_say_so_have_references():

@@ -1,9 +1,12 @@
 """`feddg bench` on data of one's own."""
 
 import json
+import os
+import signal
 
 import pytest
 
+from tests import forked
 from tests.cli.command import feddg, images, sites
 
 
@@ -120,3 +123,37 @@ def test_a_run_that_fails_costs_its_cell_only(capsys, data, tmp_path, monkeypatc
     again = feddg(capsys, *command)
     assert again.code == 0
     assert "failed" not in again.out
+
+
+def test_shards_share_a_folder_and_their_table_is_that_of_the_whole(capsys, data, tmp_path):
+    whole = feddg(capsys, *argv(data, tmp_path / "whole", "--markdown"))
+    parts = [
+        feddg(capsys, *argv(data, tmp_path / "parts", "--markdown", "--shard", f"{i}/3"))
+        for i in (3, 1, 2)
+    ]
+    assert [p.code for p in parts] == [0, 0, 0]
+    assert "8 of 12 runs are not finished in this folder; their cells are empty." in parts[0].out
+    assert "4 of 12 runs" in parts[1].out
+    assert parts[2].out == whole.out
+    alone = feddg(capsys, *argv(data, tmp_path / "parts", "--markdown", "--shard", "2/3"))
+    assert (alone.out, alone.err) == (whole.out, "")
+
+
+def test_a_killed_shard_goes_on(capsys, data, tmp_path):
+    """Killed in its first rounds and started again, while another shard does its own part."""
+    command = [*argv(data, tmp_path, "--shard", "1/2", "--markdown")]
+    command[command.index("--rounds") + 1] = 25
+    pid = forked.start(list(map(str, command)), tmp_path / "said", forked.every_round)
+    forked.until(lambda: any(tmp_path.glob("*/results.jsonl")))
+    os.kill(pid, signal.SIGKILL)
+    forked.ended(pid)
+    forked.until(lambda: forked.gone(pid))
+    begun = {p.name for p in tmp_path.glob("*/") if p.is_dir()}
+    assert not any(tmp_path.glob("*/model"))
+    for i in (2, 1):
+        command[command.index("--shard") + 1] = f"{i}/2"
+        said = feddg(capsys, *command)
+        assert said.code == 0, said.err
+    assert "not finished" not in said.out
+    assert begun <= {p.name for p in tmp_path.iterdir()}
+    assert len(list(tmp_path.glob("*/model"))) == 12

@@ -8,7 +8,19 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, compare, data, figure, methods, model, report, run, table
+from feddg.cli import (
+    bench,
+    compare,
+    data,
+    figure,
+    methods,
+    model,
+    report,
+    reproduce,
+    run,
+    sweep,
+    table,
+)
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -46,6 +58,8 @@ app.command("table")(graceful(table.table))
 app.command("compare")(graceful(compare.compare))
 app.command("report")(graceful(report.report))
 app.command("figure")(graceful(figure.figure))
+app.command("reproduce")(graceful(reproduce.reproduce, resumable=True))
+app.command("sweep")(graceful(sweep.sweep, resumable=True))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))

@@ -11,6 +11,7 @@ from feddg.cli.draw import drawn, print_json, say
 
 if TYPE_CHECKING:
     from feddg.benchmark.bench import Bench
+    from feddg.benchmark.shards import Shard
     from feddg.benchmark.table import Table
     from feddg.engines.compute import Compute
     from feddg.report.sinks import Sink
@@ -45,11 +46,13 @@ def bench(
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
     track: o.Track = None,
+    shard: o.Shard = None,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
     """Leave one domain out × methods × seeds: a table with mean ± standard error."""
     from feddg.benchmark.bench import Bench
+    from feddg.benchmark.shards import shard as part
 
     compute = o.compute(workers, device, precision, execution)
     changes = {
@@ -61,7 +64,7 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown, o.sinks(track))
+    conduct(wanted, out or Path("runs"), compute, json, markdown, part(shard), o.sinks(track))
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -80,15 +83,18 @@ def conduct(
     how: "Compute | int | None",
     json: bool,
     markdown: bool = False,
+    shard: "Shard | None" = None,
     sinks: "Sequence[Sink]" = (),
 ) -> None:
     from feddg.benchmark.bench import run, table
+    from feddg.benchmark.shards import WHOLE
     from feddg.cli.progress import follow
     from feddg.errors import RunsFailed
 
-    failure = None
+    failure, part, runs = None, shard or WHOLE, wanted.unique()
+    mine = {key: runs[key] for key in part.mine(runs)}
     try:
-        follow(run(wanted, root, how), wanted.unique(), root, quiet=json, sinks=sinks)
+        follow(run(wanted, root, how, part), mine, root, quiet=json, sinks=sinks)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

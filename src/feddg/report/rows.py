@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from feddg.benchmark.bench import listed
 from feddg.benchmark.bounds import DEEPALL, ORACLE
 from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.published import paper_rows
 from feddg.benchmark.stored import StoredRun
 from feddg.benchmark.table import Row as Line
-from feddg.benchmark.table import published_rows
 from feddg.catalogue import BOUND, methods, split
 from feddg.report.groups import Group, bound, row_name
 
@@ -89,11 +89,10 @@ def published(group: Group, row: Row) -> dict[str, Published]:
     if group.published is None or name is None:
         return {}
     theirs = {
-        r["target"]: Published(
-            float(r["value"]), float(r["error"]) if r["error"] else None, " ".join(group.published)
-        )
-        for r in published_rows(*group.published)
-        if r["method"].lower() == name and not r["variant"]
+        target: Published(printed.value, printed.reach, " ".join(group.published[:2]))
+        for paper in paper_rows(*group.published)
+        if paper.method.lower() == name and not paper.variant
+        for target, printed in paper.cells.items()
     }
     if theirs.keys() - {"average"} != set(group.targets):
         theirs.pop("average", None)
