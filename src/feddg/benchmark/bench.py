@@ -1,6 +1,6 @@
 """Leave one domain out × methods × seeds, and the table that comes of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,15 @@ from feddg.benchmark import bounds
 from feddg.benchmark.bounds import BOUNDS
 from feddg.benchmark.driver import Event, conduct
 from feddg.benchmark.experiment import Experiment
-from feddg.benchmark.protocols import PAPER, Protocol, experiment, protocol
+from feddg.benchmark.protocols import PAPER, Protocol, altering, experiment, protocol
 from feddg.benchmark.records import finished, read_records, started
 from feddg.benchmark.roles import overview
-from feddg.benchmark.selection import rule
+from feddg.benchmark.selection import Record, rule
+from feddg.benchmark.shards import WHOLE, Shard
 from feddg.benchmark.table import Cell, Table, bootstrap_interval, cells, shown_metric
 from feddg.catalogue import compose
 from feddg.data.adaptation import adapted, comes_split
-from feddg.data.domain import Collection
+from feddg.data.domain import Collection, official_splits
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError, DataError, RunsFailed, said_once, unknown
 
@@ -68,8 +69,9 @@ class Bench:
 
     def domains(self) -> tuple[str, ...]:
         """The domains to hold out, in the data's order."""
-        names = self.collection.names
-        if len(names) < 2:
+        held = self.official
+        names = held["targets"] if held else self.collection.names
+        if len(names) < 2 and not held:
             raise DataError(
                 f"{self.data} has one domain only ({names[0]}); to leave one out takes two or more"
             )
@@ -77,6 +79,15 @@ class Bench:
             if target not in names:
                 raise unknown(f"domain of {self.data}", target, names)
         return tuple(n for n in names if not self.targets or n in self.targets)
+
+    @property
+    def official(self) -> dict[str, tuple[str, ...]]:
+        """Data that say who is judged on hold all these out at once; else there is nothing."""
+        if not self.protocol.official:
+            return {}
+        fed = official_splits(self.collection)
+        names = {"targets": fed.targets, "validation": fed.validation}
+        return {role: tuple(d.name for d in domains) for role, domains in names.items()}
 
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Row names and what they change: the references first, then the methods."""
@@ -87,15 +98,17 @@ class Bench:
     def experiments(self) -> list[tuple[str, str, Experiment]]:
         """(row, target, experiment) of every cell and seed."""
         found = []
+        together = self.official
         for row, change in self.rows():
             for target in self.domains():
+                held = together or {"targets": (target,)}
                 if change.get("sources") == (target,):
                     continue  # a hospital alone is not judged on itself
                 for seed in range(self.seeds):
                     one = experiment(
                         self.data, schedule=self.schedule, data_options=self.data_options,
-                        recipe=self.recipe, targets=(target,), seed=seed,
-                        selection=self.selection, task=self.task, **{**self.changes, **change},
+                        recipe=self.recipe, seed=seed, selection=self.selection, task=self.task,
+                        **{**held, **self.changes, **change},
                     )  # fmt: skip
                     found.append((row, target, one))
         return found
@@ -105,19 +118,40 @@ class Bench:
         return {one.key: one for _, _, one in self.experiments()}
 
 
-def run(bench: Bench, root: Path, how: Compute | int | None = None) -> Iterator[Event]:
+def run(
+    bench: Bench, root: Path, how: Compute | int | None = None, shard: Shard = WHOLE
+) -> Iterator[Event]:
     """Every experiment that is not finished yet, a batch at a time; at the end, what failed."""
+    yield from run_all(bench.unique(), root, how, shard)
+
+
+def run_all(
+    experiments: Mapping[str, Experiment],
+    root: Path,
+    how: Compute | int | None = None,
+    shard: Shard = WHOLE,
+) -> Iterator[Event]:
+    """Those of the shard, by key. Runs of one data set and network go on together."""
     compute, failed = Compute.of(how), dict[str, str]()
-    visits = compute.visits_at_once
-    todo = [one for key, one in bench.unique().items() if not finished(root / key)]
-    size = max(1, visits // max(1, len(bench.collection.names) - 1))
-    for at in range(0, len(todo), size):
+    mine = set(shard.mine(experiments))
+    todo = [one for key, one in experiments.items() if key in mine and not finished(root / key)]
+    for batch in batches(todo, compute.visits_at_once):
         try:
-            yield from conduct(todo[at : at + size], root, compute)
+            yield from conduct(batch, root, compute)
         except RunsFailed as error:
             failed |= error.reasons
     if failed:
         raise RunsFailed(failed, len(todo))
+
+
+def batches(todo: Sequence[Experiment], visits: int) -> Iterator[list[Experiment]]:
+    """As many runs as make so many visits to sites in a round."""
+    at = 0
+    while at < len(todo):
+        sites = len(overview(todo[at].data, todo[at].data_options).names) - 1
+        size = max(1, visits // max(1, sites))
+        yield list(todo[at : at + size])
+        at += size
 
 
 def table(bench: Bench, root: Path, failed: Mapping[str, str] | None = None) -> Table:
@@ -129,13 +163,15 @@ def table(bench: Bench, root: Path, failed: Mapping[str, str] | None = None) -> 
     found: dict[str, dict[str, dict[int, float]]] = {row: {} for row, _ in bench.rows()}
     reasons: dict[str, list[tuple[str, str]]] = {row: [] for row in found}
     lost: dict[str, list[str]] = {row: [] for row in found}
+    missing = set[str]()
     for row, target, one in bench.experiments():
         if failed and one.key in failed:
             lost[row].append(target)
             reasons[row].append((f"{target} (seed {one.seed})", failed[one.key]))
             continue
-        records = read_records(root / one.key / "results.jsonl")
-        if len(records) < one.rounds:
+        records = whole(one, root)
+        if not records:
+            missing.add(one.key)
             continue
         cell = Cell.of(one, records, target, task)
         if cell is not None:
@@ -147,11 +183,24 @@ def table(bench: Bench, root: Path, failed: Mapping[str, str] | None = None) -> 
         for row in found
     ]
     told = [f"{row} failed on {said_once(why)}" for row, why in reasons.items() if why]
+    told += unfinished(len(missing), len(bench.unique()))
     return Table(
         title=heading(bench), columns=domains, rows=tuple(rows),
         notes=(*bench.protocol.notes, *intervals(bench, root), *starts(bench, root), *told),
         published=published is not None, seeds=bench.seeds,
     )  # fmt: skip
+
+
+def whole(one: Experiment, root: Path) -> list[Record]:
+    """The records of a run that came to its end; else none."""
+    records = read_records(root / one.key / "results.jsonl")
+    return records if len(records) >= one.rounds else []
+
+
+def unfinished(missing: int, runs: int) -> Iterator[str]:
+    """What shards, or a run that was cut off, have not brought yet."""
+    if missing:
+        yield f"{missing} of {runs} runs are not finished in this folder; their cells are empty."
 
 
 def intervals(bench: Bench, root: Path) -> Iterator[str]:
@@ -162,8 +211,10 @@ def intervals(bench: Bench, root: Path) -> Iterator[str]:
         y = bench.collection[target].examples.y
         counts = (int((y == 0).sum()), int((y == 1).sum()))
         for row, held, one in bench.experiments():
-            records = read_records(root / one.key / "results.jsonl")
-            if held != target or one.seed or row not in bench.methods or len(records) < one.rounds:
+            if held != target or one.seed or row not in bench.methods:
+                continue
+            records = whole(one, root)
+            if not records:
                 continue
             scores = rule(one.selection).pick(records, task)["scores"][f"test/{target}"]
             reach = bootstrap_interval((scores["specificity"], scores["sensitivity"]), counts)
@@ -175,14 +226,14 @@ def intervals(bench: Bench, root: Path) -> Iterator[str]:
 
 def starts(bench: Bench, root: Path) -> Iterator[str]:
     """What pretrained weights there were, and which part of the network they left fresh."""
-    if bench.changes.get("weights"):
+    if bench.changes.get("weights", bench.protocol.weights):
         found = [started(root / key) for key in bench.unique()]
         yield from (f"Start: {line}." for line in dict.fromkeys(found) if line)
 
 
 def compares(bench: Bench) -> bool:
     """Whether all but the method is as the paper has it."""
-    plain = not bench.recipe and not bench.altered and not bench.data_options
+    plain = not bench.recipe and not bench.altered and not altering(bench.data_options)
     plain = plain and bench.task == "dg"
     return plain and bench.schedule == PAPER and bench.rule == bench.protocol.selection
 

@@ -1,10 +1,7 @@
 """Tables of mean ± standard error over seeds, with the paper's number where it compares."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.resources import files
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.published import AVERAGE, paper_rows
 from feddg.benchmark.selection import Record, rule
 from feddg.tasks import Classification, Task
 
@@ -133,7 +131,7 @@ def cells(
     name: str,
     found: Mapping[str, Mapping[int, float]],
     columns: Sequence[str],
-    published: tuple[str, str] | None = None,
+    published: tuple[str, ...] | None = None,
     listed: str | None = None,
 ) -> Row:
     """From {target: {seed: value}}. The average is taken seed by seed over all targets.
@@ -149,16 +147,13 @@ def cells(
     return Row(name, numbers, Number.of(per_seed), paper)
 
 
-def paper_number(item: tuple[str, str], method: str, columns: Sequence[str]) -> float | None:
-    """The published average, where it is over the same targets."""
-    theirs = [r for r in _published(*item) if r["method"].lower() == method and not r["variant"]]
-    values = {r["target"]: float(r["value"]) for r in theirs}
-    return values.get("average") if values.keys() - {"average"} == set(columns) else None
+def paper_number(item: tuple[str, ...], method: str, columns: Sequence[str]) -> float | None:
+    """The published average, where it is over the same targets.
 
-
-@cache
-def _published(paper: str, item: str) -> tuple[dict[str, str], ...]:
-    path = files("feddg.benchmark") / "files" / "published.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        return tuple(r for r in rows if (r["paper"], r["item"]) == (paper, item))
+    `item` is of paper, table and, where the table has several, data set and backbone.
+    """
+    for row in paper_rows(*item):
+        if row.method.lower() == method and not row.variant:
+            same = row.cells.keys() - {AVERAGE} == set(columns)
+            return row.cells[AVERAGE].value if same and AVERAGE in row.cells else None
+    return None

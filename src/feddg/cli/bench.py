@@ -10,6 +10,7 @@ from feddg.cli.draw import draw, print_json, say
 
 if TYPE_CHECKING:
     from feddg.benchmark.bench import Bench
+    from feddg.benchmark.shards import Shard
     from feddg.benchmark.table import Table
     from feddg.engines.compute import Compute
 
@@ -42,11 +43,13 @@ def bench(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    shard: o.Shard = None,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
     """Leave one domain out × methods × seeds: a table with mean ± standard error."""
     from feddg.benchmark.bench import Bench
+    from feddg.benchmark.shards import shard as part
 
     compute = o.compute(workers, device, precision, execution)
     changes = {
@@ -58,7 +61,7 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown)
+    conduct(wanted, out or Path("runs"), compute, json, markdown, part(shard))
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -72,15 +75,22 @@ def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> 
 
 
 def conduct(
-    wanted: "Bench", root: Path, how: "Compute | int | None", json: bool, markdown: bool = False
+    wanted: "Bench",
+    root: Path,
+    how: "Compute | int | None",
+    json: bool,
+    markdown: bool = False,
+    shard: "Shard | None" = None,
 ) -> None:
     from feddg.benchmark.bench import run, table
+    from feddg.benchmark.shards import WHOLE
     from feddg.cli.progress import follow
     from feddg.errors import RunsFailed
 
-    failure = None
+    failure, part, runs = None, shard or WHOLE, wanted.unique()
+    mine = {key: runs[key] for key in part.mine(runs)}
     try:
-        follow(run(wanted, root, how), wanted.unique(), root, quiet=json)
+        follow(run(wanted, root, how, part), mine, root, quiet=json)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

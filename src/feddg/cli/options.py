@@ -47,6 +47,10 @@ Diagnostics = Annotated[
     typer.Option(help="curves: also record every site's own model on every domain, each round."),
 ]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
+Shard = Annotated[
+    str | None,
+    typer.Option(help="i/n: do part i of n of the runs, in a folder that all share; or auto."),
+]
 AllowMissing = Annotated[
     bool, typer.Option("--allow-missing-classes", help="Sites may lack examples of a class.")
 ]
