@@ -98,7 +98,9 @@ IDENTITIES = [
     ("copa(alpha=(2, 2, 2))", "copa", 1e-6),
     ("copa(chance=0)", "copa(operations=0)", 0.0),
     ("copa(branch='cofc-plain', geometric=False)", "copa(branch='cofc-plain')", 0.0),
-    ("copa-uda(threshold=1.0, agreement=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False, target_head=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False, weights='size')", "copa(weights='size')", 0.0),
     ("copa-uda(epochs=0, agreement=False, target_head=False)", "copa", 0.0),
     ("copa-uda(threshold=1.0)", "copa", 1e-6),  # nobody agrees with anything: equal weights
     ("fada(attention=False, epochs=0)", "fedavg", 0.0),

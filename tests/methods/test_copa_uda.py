@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.func import functional_call
 
 from feddg.catalogue import compose
@@ -14,7 +15,8 @@ from feddg.methods.shot import extractor
 from feddg.packets import State
 from feddg.parts.heads import head_layout
 from feddg.parts.votes import agreement_weights, agreements, pseudo_labels
-from feddg.weights import Layout, Weights
+from feddg.training import forward
+from feddg.weights import Layout, Weights, load
 from tests import toy
 
 LOW = "copa-uda(threshold=0.4)"
@@ -61,6 +63,41 @@ def test_reference_weights_of_a_round():
     mean = sum(w * r.model.vector for w, r in zip(weights, last.replies, strict=True))
     torch.testing.assert_close(last.state.model.vector, mean)
     assert last.state.trace["labelled"] == (confidence > 0.4).double().mean().item()
+
+
+def test_reference_tuning():
+    """L_t, one step on all images: CE(C_t F_t(x)) + Σ_j CE(C_j F_t(x)), A being the identity.
+
+    C_t begins as the head that all began with, and the C_j are those that the sites have sent.
+    """
+    spec = "copa-uda(threshold=0.0, agreement=False, branch='cofc-plain', epochs={})"
+    recipe = toy.steps(toy.RECIPE, batch_size=64, momentum=0.0)
+    run = toy.run(compose(spec.format(1)), 1, recipe=recipe)
+    first = run.method.init(run.model, run.names).notes["head"]
+    merged = toy.final(compose(spec.format(0)), 1, recipe=recipe)
+    x, at = toy.at_server(run).x, head_layout(run.model)
+    p = [
+        probabilities(run, r.model, [r.notes["heads"][r.site], first, first], x)
+        for r in merged.replies
+    ]
+    label, _ = pseudo_labels(torch.stack(p), "mean")
+
+    layout = Layout.of(run.model)
+    net = load(run.model, merged.state.model.joined(Weights(first, at), layout))
+    logits, taps = forward(net, {}, x, ("head:in",), training=True)
+    loss = F.cross_entropy(logits, label)
+    for vector in merged.state.notes["heads"].values():
+        values = {k.removeprefix("head."): v for k, v in at.views(vector).items()}
+        loss = loss + F.cross_entropy(functional_call(net.head, values, (taps["head:in"],)), label)
+    slopes = torch.autograd.grad(loss, list(net.parameters()))
+    expected = {
+        k: v - recipe.lr * g for (k, v), g in zip(net.named_parameters(), slopes, strict=True)
+    }
+
+    [done] = toy.history(run)
+    found = {**done.state.model.views(), **at.views(done.state.notes["heads"][TARGET])}
+    for k, v in expected.items():
+        torch.testing.assert_close(found[k], v)
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -124,6 +161,9 @@ def test_states_know_what_a_predictor_needs():
         ("labels='median'", "did you mean 'mean'"),
         ("branch='consistency'", "frozen in every round"),
         ("iterate=False", "frozen in every round"),
+        ("alpha=(1.0, 2.0)", "agreement=False"),
+        ("weights='size'", "agreement=False"),
+        ("branch='augmented', target_head=False", "take another branch"),
         ("threshold=-1.0", "threshold"),
         ("epochs=-1", "epochs"),
     ],

@@ -30,7 +30,8 @@ class COPAUDA(COPA):
     labels        of p_i, the mean softmax over the heads of site i (Eq. 7: its own, and the others'
                   as they were sent): mean | max | most (see feddg.parts.votes)
     threshold     the probability above which a label is used
-    agreement     α_i by how many of the labels p_i says (Eq. 8), else as in COPA
+    agreement     α_i by how many of the labels p_i says (Eq. 8), else as in COPA, where alone
+                  `alpha` and weights='size' have a meaning
     target_head   whether there is a C_t; the source heads, frozen, tune F_t in any case
     from_start    sites train with C_t from round 0 on, before it has learned anything, and not from
                   the round after its first tuning
@@ -59,6 +60,16 @@ class COPAUDA(COPA):
             raise ConfigError(
                 "copa-uda: the sites hold the others' heads, and the target's, frozen in every"
                 " round; branch='consistency' and iterate=False are copa's"
+            )
+        if self.agreement and (self.alpha or self.weights != "uniform"):
+            raise ConfigError(
+                "copa-uda: agreement decides every site's say; with alpha or weights='size' give"
+                " agreement=False"
+            )
+        if self.branch == "augmented" and not self.target_head:
+            raise ConfigError(
+                "copa-uda: branch='augmented' tunes the target's head, which target_head=False"
+                " leaves out; take another branch"
             )
 
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
