@@ -44,9 +44,11 @@ def probabilities(run, shared, heads, x):
     return torch.stack(found).mean(0)
 
 
-def test_reference_weights_of_a_round():
+@pytest.mark.parametrize("counted", ["all", "sure"])
+def test_reference_weights_of_a_round(counted):
     """Eq. 7 with each site's new head and the others' as sent, then Eq. 8, then Eq. 6."""
-    run = toy.run(compose("copa-uda(threshold=0.4, epochs=0, branch='none')"), 4)
+    spec = f"copa-uda(threshold=0.45, epochs=0, branch='none', counted='{counted}')"
+    run = toy.run(compose(spec), 4)
     *_, before, last = toy.history(run)
     sent = before.state.notes["heads"]
     x = toy.at_server(run).x
@@ -56,13 +58,14 @@ def test_reference_weights_of_a_round():
         found.append(probabilities(run, reply.model, heads.values(), x))
     p = torch.stack(found)
     label, confidence = pseudo_labels(p, "mean")
-    weights = agreement_weights(agreements(p, label, confidence > 0.4))
+    heard = confidence > (0.45 if counted == "sure" else 0)
+    weights = agreement_weights(agreements(p, label, heard))
     assert len(set(weights)) > 1
     named = dict(zip(run.names, weights, strict=True))
     assert last.state.trace["weights"] == pytest.approx(named)
     mean = sum(w * r.model.vector for w, r in zip(weights, last.replies, strict=True))
     torch.testing.assert_close(last.state.model.vector, mean)
-    assert last.state.trace["labelled"] == (confidence > 0.4).double().mean().item()
+    assert last.state.trace["labelled"] == (confidence > 0.45).double().mean().item()
 
 
 def test_reference_tuning():
@@ -114,7 +117,7 @@ def test_the_targets_head_is_frozen_at_the_sites_after_its_first_tuning(early):
 
 
 def test_without_labels_there_is_no_targets_head():
-    done = toy.final(compose("copa-uda(threshold=1.0)"), 2)
+    done = toy.final(compose("copa-uda(threshold=1.1, counted='sure')"), 2)
     assert TARGET not in done.state.notes["heads"]
     assert done.state.trace["labelled"] == 0
     assert set(done.state.trace["weights"].values()) == {1 / 3}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,8 @@ class COPAUDA(COPA):
     threshold     the probability above which a label is used
     agreement     α_i by how many of the labels p_i says (Eq. 8), else as in COPA, where alone
                   `alpha` and weights='size' have a meaning
+    counted       for that: all labels, or the sure ones, those above the threshold. Of a mean above
+                  0.95 up to ten sites cannot but agree, and Eq. 8 is uniform (docs/adr/0012)
     target_head   whether there is a C_t; the source heads, frozen, tune F_t in any case
     from_start    sites train with C_t from round 0 on, before it has learned anything, and not from
                   the round after its first tuning
@@ -44,6 +46,7 @@ class COPAUDA(COPA):
     labels: Rule = "mean"
     threshold: float = 0.95
     agreement: bool = True
+    counted: Literal["all", "sure"] = "all"
     target_head: bool = True
     from_start: bool = False
     epochs: int = 1
@@ -89,7 +92,8 @@ class COPAUDA(COPA):
         label, confidence = pseudo_labels(p, self.labels)
         sure = confidence > self.threshold
         if self.agreement:
-            say = agreement_weights(agreements(p, label, sure))
+            heard = sure if self.counted == "sure" else torch.ones_like(sure)
+            say = agreement_weights(agreements(p, label, heard))
             replies = [replace(r, weight=a) for r, a in zip(replies, say, strict=True)]
         merged = yield from super().aggregate(state, replies, job)
         rows = sure.nonzero()[:, 0]
