@@ -88,10 +88,10 @@ def test_reference_tuning():
     layout = Layout.of(run.model)
     net = load(run.model, merged.state.model.joined(Weights(first, at), layout))
     logits, taps = forward(net, {}, x, ("head:in",), training=True)
-    loss = F.cross_entropy(logits, label)
+    loss, head = F.cross_entropy(logits, label), run.model.get_submodule("head")
     for vector in merged.state.notes["heads"].values():
         values = {k.removeprefix("head."): v for k, v in at.views(vector).items()}
-        loss = loss + F.cross_entropy(functional_call(net.head, values, (taps["head:in"],)), label)
+        loss = loss + F.cross_entropy(functional_call(head, values, (taps["head:in"],)), label)
     slopes = torch.autograd.grad(loss, list(net.parameters()))
     expected = {
         k: v - recipe.lr * g for (k, v), g in zip(net.named_parameters(), slopes, strict=True)

@@ -32,12 +32,13 @@ def test_effects():
 
 def test_the_schedule_begins_anew():
     """At the end of a cosine the sites hardly move; what is adapted then has a run of its own."""
-    found = []
+    found, method = [], SHOT(epochs=1)
     for schedule in ("constant", "cosine"):
         recipe = toy.steps(toy.RECIPE, schedule=schedule)
-        run = toy.run(SHOT(epochs=1), 50, recipe=recipe)
+        run = toy.run(method, 50, recipe=recipe)
         job = run.job(run.server, 49)
-        [done] = InProcess().drive([run.method.adapted(Weights.of(run.model), "dawn", job)])
+        [done] = InProcess().drive([method.adapted(Weights.of(run.model), "dawn", job)])
+        assert isinstance(done, Weights)
         found.append(done.vector)
     assert torch.equal(*found)
     assert not torch.allclose(found[0], Weights.of(run.model).vector, atol=1e-3)
