@@ -116,6 +116,12 @@ def test_the_targets_head_is_frozen_at_the_sites_after_its_first_tuning(early):
     assert not torch.equal(sent[1][TARGET], sent[2][TARGET])  # the server goes on tuning it
 
 
+def test_without_agreement_all_have_the_same_say():
+    done = toy.final(compose("copa-uda(threshold=0.4, agreement=False)"), 2)
+    assert done.state.trace["labelled"] > 0
+    assert set(done.state.trace["weights"].values()) == {1 / 3}
+
+
 def test_without_labels_there_is_no_targets_head():
     done = toy.final(compose("copa-uda(threshold=1.1, counted='sure')"), 2)
     assert TARGET not in done.state.notes["heads"]

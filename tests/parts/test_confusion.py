@@ -53,3 +53,9 @@ def test_reference_spread():
     assert spread(z, 1) == pytest.approx(1)
     assert spread(z, 4) == pytest.approx(0)
     assert spread(z, 9) == pytest.approx(0)
+    assert spread(torch.full((4, 1), 3.0), 2) == 0
+
+
+def test_features_that_hardly_differ_have_a_spread_of_their_own():
+    z = torch.tensor([[0.0], [2.0], [10.0], [12.0]]).repeat(20, 3)
+    assert spread(100 + z / 256, 2) == pytest.approx(4 / 104)

@@ -23,9 +23,10 @@ from feddg.weights import Weights, load
 class SHOT(IndependentEnsemble):
     """Sites train each on their own; after the last round the server adapts each model by itself.
 
-    The classifier is frozen. The extractor makes predictions sure and diverse, and learns labels
-    that clusters of its features give anew before every epoch. The mean softmax of all adapted
-    models predicts, as in the paper's multi-source runs; before the last round, that of the sites'.
+    That round is the one to report. The classifier is frozen. The extractor makes predictions sure
+    and diverse, and learns labels that clusters of its features give anew before every epoch. The
+    mean softmax of all adapted models predicts, as in the paper's multi-source runs; before the
+    last round, that of the sites'.
 
     beta      of the clusters' labels; 0 leaves information maximisation alone
     epochs    of it. They are a run of their own: the recipe's schedule begins anew, an epoch to a
