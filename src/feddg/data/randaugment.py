@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from feddg.constants import constant
+from feddg.data.levels import TOP, levels
 from feddg.errors import ConfigError
 from feddg.local import Job, prepared
 from feddg.trees import Tensors, part
@@ -133,7 +134,7 @@ class RandAugment:
     """A transform of images, normalised or not.
 
     low, high   black and white per channel as the model sees them (see `extremes`); where they
-                are not known they are the batch's own extremes
+                are not known they are 0 and 255 of uint8, the batch's own extremes of floats
     cutout      the square's side in pixels, 0 for none; its centre is uniform, so that it may
                 stick out
     """
@@ -163,6 +164,9 @@ class RandAugment:
         }
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        if value.dtype == torch.uint8:
+            known = replace(self, low=(0.0,), high=(float(TOP),))
+            return levels(known.apply(value.float(), draw))
         black, span = self.scale(value)
         x = before = ((value - black) / span).clamp(0, 1)
         for i in range(self.n):

@@ -1,0 +1,25 @@
+"""What augmentations of images share: whole levels 0…255, and whether images can be taken singly.
+
+An augmentation of uint8 images gives uint8 images again, rounded once, as Pillow's do: what
+stands between two of them is a quarter of the memory that floats would be. Floats, whose range
+is not known, stay floats and are not clipped.
+"""
+
+import torch
+from torch import Tensor
+from torch._C import _functorch
+
+TOP = 255
+
+
+def levels(x: Tensor) -> Tensor:
+    return x.round().clamp(0, TOP).to(torch.uint8)
+
+
+def singly(value: Tensor) -> bool:
+    """On a CPU an image fits the cache and a batch does not, and what is not drawn can be left out.
+
+    Not under `vmap`, where nobody may look at a draw.
+    """
+    wrapped: bool = _functorch.is_functorch_wrapped_tensor(value)
+    return value.device.type == "cpu" and not wrapped
