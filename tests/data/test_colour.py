@@ -25,10 +25,8 @@ def pictures(n=5, channels=3, side=24):
 
 def jitter(x, factors, order=ORDER, plan=Jitter()):  # noqa: B008 (frozen)
     n = len(x)
-    draw = {"factors": torch.tensor([factors]).repeat(n, 1), "order": torch.tensor([order] * n)}
-    loop = plan.apply(x, draw)
-    batch = plan.at_once(x, draw["factors"], draw["order"])
-    return loop, batch
+    given = torch.tensor([factors]).repeat(n, 1), torch.tensor([order] * n)
+    return plan.one_by_one(x, *given), plan.at_once(x, *given)
 
 
 def near(a, b, levels=1):
@@ -96,10 +94,11 @@ def test_reference_all_four_in_order_are_torchvisions(order):
 def test_both_ways_agree_on_floats_and_every_image_has_its_order():
     x, plan = pictures(24).double(), Jitter()
     draw = plan.draw(generator("d"), 24)
-    loop, batch = plan.apply(x, draw), plan.at_once(x, draw["factors"], draw["order"])
+    given = draw["factors"], draw["order"]
+    loop, batch = plan.one_by_one(x, *given), plan.at_once(x, *given)
     torch.testing.assert_close(loop, batch, atol=1e-4, rtol=0)  # factors are of float32
     whole = x.to(torch.uint8)
-    near(plan.apply(whole, draw), plan.at_once(whole, draw["factors"], draw["order"]))
+    near(plan.one_by_one(whole, *given), plan.at_once(whole, *given))
 
 
 @pytest.mark.parametrize("channels", [1, 2, 8])

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._C import _functorch
 
 TOP = 255
+LARGE = 8192  # numbers of an image: of smaller ones the batch fits the cache
 
 
 def levels(x: Tensor) -> Tensor:
@@ -17,9 +18,11 @@ def levels(x: Tensor) -> Tensor:
 
 
 def singly(value: Tensor) -> bool:
-    """On a CPU an image fits the cache and a batch does not, and what is not drawn can be left out.
+    """Whether a CPU is faster with one image after the other.
 
-    Not under `vmap`, where nobody may look at a draw.
+    A large one fits the cache where a batch does not, and what is not drawn can be left out. Not
+    under `vmap`, where nobody may look at a draw.
     """
     wrapped: bool = _functorch.is_functorch_wrapped_tensor(value)
-    return value.device.type == "cpu" and not wrapped
+    large = value.dim() == 4 and value.shape[1:].numel() >= LARGE
+    return large and value.device.type == "cpu" and not wrapped

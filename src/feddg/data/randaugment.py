@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from feddg.constants import constant
-from feddg.data.levels import TOP, levels
+from feddg.data.levels import TOP, levels, singly
 from feddg.errors import ConfigError
 from feddg.local import Job, prepared
 from feddg.trees import Tensors, part
@@ -191,6 +191,8 @@ class RandAugment:
         ends = constant(RANGES, x)
         low, high = ends[:, 0][operation], ends[:, 1][operation]
         v = low + magnitude * (high - low)
+        if singly(x):
+            return one_by_one(x, operation.tolist(), v)
         op, wide, y = operation[:, None, None, None], v[:, None, None, None], x
         for i, (apply, _, _) in enumerate(PHOTOMETRIC):
             if apply is not identity:
@@ -209,6 +211,20 @@ class RandAugment:
             pixel = torch.arange(size, device=x.device)
             sides.append((pixel >= start[:, None]) & (pixel < start[:, None] + self.cutout))
         return (sides[0][:, :, None] & sides[1][:, None])[:, None]
+
+
+def one_by_one(x: Tensor, operation: list[int], v: Tensor) -> Tensor:
+    out = x.clone()
+    for i, k in enumerate(operation):
+        image, value = x[i : i + 1], v[i : i + 1]
+        if k >= ROTATE:
+            angle, *rest = (
+                value if k == kind else 0 * value for kind in range(ROTATE, len(RANGES))
+            )
+            out[i] = moved(image, angle, torch.stack(rest[:2], 1), torch.stack(rest[2:], 1))[0]
+        elif k >= 0:
+            out[i] = PHOTOMETRIC[k][0](image, value[:, None, None, None])[0]
+    return out
 
 
 PHOTO = 64  # pixels: COPA cuts 16×16 out of photos (224) and nothing out of digits (32)
