@@ -127,7 +127,8 @@ def complete(this: Entry, folder: Path, fill: Fill, told: Told) -> Path:
     part.touch()
     with open(part, "r+b") as file, open(done, "a+") as log:
         os.posix_fallocate(file.fileno(), 0, this.bytes)
-        known = checksums(log.seek(0) or log.read())
+        log.seek(0)
+        known = checksums(log.read())
         for number, rows in enumerate(this.blocks):
             block = torch.empty((rows.stop - rows.start, *this.shape[1:]), dtype=torch.uint8)
             view = block.numpy().data.cast("B")
