@@ -57,7 +57,7 @@ def opened(root: Path) -> Collection:
 
 
 def start_up(root: Path) -> dict[str, float]:
-    """Seconds: decoding into the empty cache, then opening in a process of its own, with imports."""
+    """Seconds: decoding into the empty cache, opening from it, and that in a process of its own."""
     began = time.perf_counter()
     opened(root)
     decoded = time.perf_counter() - began

@@ -4,7 +4,7 @@ import torch
 from torch import Generator, Tensor
 
 from feddg.constants import constant
-from feddg.data.levels import TOP, levels, singly
+from feddg.data.levels import TOP, fused, levels, singly
 from feddg.errors import ConfigError
 from feddg.trees import Tensors, part
 
@@ -49,6 +49,8 @@ class Jitter:
         return {"factors": factors, "order": torch.rand(n, 4, generator=rng).argsort(1)}
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        if program := fused(value, 3):
+            return program.jitter(value, draw["factors"], draw["order"])
         jittered = self.one_by_one if singly(value) else self.at_once
         return jittered(value, draw["factors"], draw["order"])
 
@@ -64,7 +66,7 @@ class Jitter:
             x = x.float() if whole else x
             for k in (k for k in turns if active[k]):
                 x = turned(x, fs[HUE]) if k == HUE else self.blended(x, k, fs[k], whole)
-            out[i] = x[0].round() if whole else x[0]
+            out[i] = x[0].round().to(torch.int16) if whole else x[0]  # which is faster than at once
         return out
 
     @staticmethod
@@ -123,6 +125,8 @@ class Grayscale:
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
         if value.shape[1] != 3:
             return value
+        if program := fused(value, 3):
+            return program.grayscale(value, draw["grey"])
         if singly(value):
             rows = draw["grey"].nonzero()[:, 0]
             return value.index_copy(0, rows, greyed(value[rows])) if len(rows) else value
@@ -154,10 +158,11 @@ def turned(x: Tensor, turns: Factor) -> Tensor:
     r, g, b = (x[:, i : i + 1] for i in range(3))
     low = torch.minimum(torch.minimum(r, g), b)
     chroma = torch.maximum(torch.maximum(r, g), b) - low
-    hue = torch.copysign((g + b - r - low) / chroma.clamp_min(TINY) + 1, g - b)
-    away = (hue + 6 * turns) - constant(PEAKS, x)[:, None, None]
-    away = (away - 6 * (away * (1 / 6)).round()).abs()
-    return low + chroma * (2 - away).clamp(0, 1)
+    hue = (g + b).sub_(r).sub_(low).div_(chroma.clamp_min(TINY)).add_(1)
+    hue = torch.copysign(hue, g - b) + 6 * turns
+    away = hue - constant(PEAKS, x)[:, None, None]
+    away = away.sub_((away * (1 / 6)).round_(), alpha=6).abs_()
+    return away.neg_().add_(2).clamp(0, 1).mul_(chroma).add_(low)
 
 
 TINY = 1e-12  # instead of no chroma at all, where there is no hue either

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from feddg.constants import constant
-from feddg.data.levels import levels, singly
+from feddg.data.levels import fused, levels, singly
 from feddg.errors import ConfigError
 from feddg.trees import Tensors, part
 
@@ -46,6 +46,8 @@ class Crop:
         return {"extent": extent, "place": torch.rand(n, 2, generator=rng)}
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        if program := fused(value):
+            return program.crop(value, draw["extent"], draw["place"])
         start, size = rectangles(value, draw)
         return one_by_one(value, start, size) if singly(value) else at_once(value, start, size)
 

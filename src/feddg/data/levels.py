@@ -5,6 +5,9 @@ stands between two of them is a quarter of the memory that floats would be. Floa
 is not known, stay floats and are not clipped.
 """
 
+from functools import cache
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch._C import _functorch
@@ -23,6 +26,28 @@ def singly(value: Tensor) -> bool:
     A large one fits the cache where a batch does not, and what is not drawn can be left out. Not
     under `vmap`, where nobody may look at a draw.
     """
-    wrapped: bool = _functorch.is_functorch_wrapped_tensor(value)
     large = value.dim() == 4 and value.shape[1:].numel() >= LARGE
-    return large and value.device.type == "cpu" and not wrapped
+    return large and value.device.type == "cpu" and not wrapped(value)
+
+
+def wrapped(value: Tensor) -> bool:
+    """Whether a transform of functions, `vmap` say, stands behind it."""
+    found: bool = _functorch.is_functorch_wrapped_tensor(value)
+    return found
+
+
+@cache
+def kernels() -> Any:
+    """Triton's programs, where there is Triton; None elsewhere."""
+    try:
+        from feddg.data import image_kernels
+    except ImportError:
+        return None
+    return image_kernels
+
+
+def fused(value: Tensor, *channels: int) -> Any:
+    """`kernels()` for a GPU's uint8 images of so many channels, any number if none is given."""
+    whole = value.dtype == torch.uint8 and value.dim() == 4 and value.is_contiguous()
+    fits = whole and (not channels or value.shape[1] in channels)
+    return kernels() if value.is_cuda and fits and not wrapped(value) else None
