@@ -206,6 +206,16 @@ def test_a_named_folder(paths, tmp_path, monkeypatch):
         images.stored(paths, SIZE, 3)
 
 
+def test_paths_from_here_and_from_the_root_of_the_disk(paths, tmp_path, monkeypatch):
+    """The same files, some named from the folder in which we are; nothing is written into /."""
+    monkeypatch.chdir(tmp_path)
+    mixed = [p.relative_to(tmp_path) if i % 2 else p for i, p in enumerate(paths)]
+    assert torch.equal(images.stored(mixed, SIZE, 3), expected())
+    assert files(kept(paths)) == [".u8"]
+    assert cache.entry(mixed, SIZE, 3) == cache.entry(paths, SIZE, 3)
+    assert cache.folders(Path("/")) == [tmp_path / "home" / "feddg"]
+
+
 def test_no_room(paths, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -67,8 +67,13 @@ class Entry:
         return flat.view(self.shape)
 
 
+def common(paths: Sequence[Path]) -> Path:
+    """The folder that holds them all, however deep."""
+    return Path(os.path.commonpath([os.path.abspath(d) for d in {path.parent for path in paths}]))
+
+
 def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
-    base = os.path.commonpath([path.parent for path in paths])
+    base = common(paths)
     digest = blake2b(f"{VERSION} {size} {channels}".encode(), digest_size=10)
     for path in paths:
         try:
@@ -77,7 +82,7 @@ def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
             raise DataError(f"{path} cannot be read ({why.strerror})") from None
         line = f"\n{os.path.relpath(path, base)}\0{found.st_size}\0{found.st_mtime_ns}"
         digest.update(line.encode(errors="surrogateescape"))
-    title = sub(r"[^A-Za-z0-9._-]+", "_", Path(base).name)[:40] or "images"
+    title = sub(r"[^A-Za-z0-9._-]+", "_", base.name)[:40] or "images"
     name = f"{title}-{size}x{channels}-{digest.hexdigest()}"
     return Entry(name, (len(paths), channels, size, size))
 
@@ -86,8 +91,8 @@ def folders(beside: Path) -> list[Path]:
     """Where to look and, in this order, where to write."""
     if given := os.environ.get("FEDDG_CACHE"):
         return [Path(given).expanduser()]
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return [beside / FOLDER, Path(home) / "feddg"]
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "feddg"
+    return [home] if beside == Path(beside.anchor) else [beside / FOLDER, home]
 
 
 def found(this: Entry, beside: Path) -> Tensor | None:

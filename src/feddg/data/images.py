@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddg.data.cache import entry, found, made
+from feddg.data.cache import common, entry, found, made
 from feddg.data.counted import counted
 from feddg.errors import DataError
 
@@ -32,7 +32,7 @@ def stored(paths: Sequence[Path], size: int, channels: int, beside: Path | None 
 
     if len(paths) >= FEW:
         this = entry(paths, size, channels)
-        home = beside or Path(os.path.commonpath([path.parent for path in paths]))
+        home = beside or common(paths)
         x = found(this, home)
         if x is None:
             with counted(home.name, len(paths)) as told:
