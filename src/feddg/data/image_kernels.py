@@ -165,6 +165,7 @@ def grid(x: Tensor) -> tuple[int, int]:
 def crop(x: Tensor, extent: Tensor, place: Tensor) -> Tensor:
     y = torch.empty_like(x)
     channels, rows, columns = x.shape[1:]
+    extent, place = extent.contiguous(), place.contiguous()
     cropped[grid(x)](x, y, extent, place, rows, columns, channels, BLOCK)
     return y
 
@@ -172,6 +173,7 @@ def crop(x: Tensor, extent: Tensor, place: Tensor) -> Tensor:
 def jitter(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     y, size, count = torch.empty_like(x), x.shape[2] * x.shape[3], grid(x)[1]
     part = torch.empty((len(x), count), dtype=torch.float32, device=x.device)
+    factors, order = factors.contiguous(), order.contiguous()
     sums[grid(x)](x, factors, order, part, size, BLOCK)
     most = triton.next_power_of_2(count)
     jittered[grid(x)](x, y, factors, order, part, size, count, BLOCK, most)
@@ -180,5 +182,5 @@ def jitter(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
 
 def grayscale(x: Tensor, chosen: Tensor) -> Tensor:
     y = torch.empty_like(x)
-    greyed[grid(x)](x, y, chosen, x.shape[2] * x.shape[3], BLOCK)
+    greyed[grid(x)](x, y, chosen.contiguous(), x.shape[2] * x.shape[3], BLOCK)
     return y
