@@ -59,7 +59,7 @@ def test_options_are_text(pictures, hospitals):
     assert grey["art"].examples.x.shape[1:] == (1, 5, 5)
     named = open_collection("csv", root=str(hospitals), classes="well,ill", ignore="")
     assert named.task == Classification(("well", "ill"))
-    drawn = (Flip(0.0), Jitter(0.2, 0.2))
+    drawn = (Flip(0.0), Jitter(0.2, 0.2, 0.2, 0.2))
     assert open_collection("rotated-mnist", augment="flip=0,jitter=0.2").augment == drawn
     assert open_collection(str(pictures), size="5", augment="jitter=0.2").augment == drawn[1:]
     site = open_collection("heart-disease", scaling="site", target="va")

@@ -109,3 +109,12 @@ def test_bad_descriptions():
         Scale((0.0, 0.0), (1.0,))
     with pytest.raises(DataError, match="must not contain 0"):
         Scale((0.0,), (0.0,))
+
+
+@pytest.mark.parametrize("scale", [Scale(), IMAGENET])
+def test_large_images_are_scaled_one_by_one_to_the_same_bits(scale):
+    x = torch.randint(256, (3, 3, 64, 50), dtype=torch.uint8)
+    found = scale.apply(x, {})
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(found, scale.scaled(x.float()))
+    assert torch.equal(found, torch.func.vmap(lambda v: scale.apply(v, {}))(x[None])[0])

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch.utils.weak import WeakIdKeyDictionary
 
+from feddg.data.placing import brought, placed
 from feddg.errors import DataError, unknown
 from feddg.seeds import generator
 from feddg.tasks import Task
@@ -27,6 +28,8 @@ class Examples:
 
     With `rows`, the examples are these rows of `store`, of which nothing is copied before it is
     asked for: parts of a split share one (mapped) tensor. `x` copies all; `inputs` copies some.
+    They are used where `y` lies, and batches come out there; a store that is too large for the
+    device stays on the host, and `rows` with it.
     """
 
     store: Tensor
@@ -48,33 +51,37 @@ class Examples:
 
     def inputs(self, at: Tensor) -> Tensor:
         """The inputs of these examples."""
-        return self.store[at if self.rows is None else self.rows[at]]
+        at = at.to(self.store.device)
+        return brought(self.store, at if self.rows is None else self.rows[at], self.y.device)
 
     def batches(self, size: int) -> Iterator[Tensor]:
         """All inputs in order."""
         if self.rows is None:
-            yield from self.store.split(size)
+            yield from (part.to(self.y.device) for part in self.store.split(size))
         else:
-            yield from (self.store[rows] for rows in self.rows.split(size))
+            yield from (brought(self.store, r, self.y.device) for r in self.rows.split(size))
 
     def take(self, index: Tensor) -> "Examples":
-        index = index.to(self.y.device)
-        groups = None if self.groups is None else self.groups[index]
-        rows = index if self.rows is None else self.rows[index]
-        return Examples(self.store, self.y[index], groups, rows)
+        rows, at = index.to(self.store.device), index.to(self.y.device)
+        rows = rows if self.rows is None else self.rows[rows]
+        groups = None if self.groups is None else self.groups[at]
+        return Examples(self.store, self.y[at], groups, rows)
 
     def to(self, device: torch.device) -> "Examples":
-        """On a device; what is shared here (a store, these very examples) is shared there."""
-        if self.store.device == device:
+        """For use on a device; what is shared here (a store, these examples) is shared there."""
+        if self.y.device == device:
             return self
-        found = MOVED.get(self)
-        if found is None or found.store.device != device:
+        moved = MOVED.get(self)
+        if moved is None or moved.y.device != device:
             store = STORES.get(self.store)
             if store is None or store.device != device:
-                STORES[self.store] = store = self.store.to(device)
-            others = (None if v is None else v.to(device) for v in (self.groups, self.rows))
-            MOVED[self] = found = Examples(store, self.y.to(device), *others)
-        return found
+                store = placed(self.store, device)
+            if store is not self.store:
+                STORES[self.store] = store
+            groups = None if self.groups is None else self.groups.to(device)
+            rows = None if self.rows is None else self.rows.to(store.device)
+            MOVED[self] = moved = Examples(store, self.y.to(device), groups, rows)
+        return moved
 
     @staticmethod
     def of(data: "Examples | tuple[Tensor, Tensor] | Dataset[Any]") -> "Examples":

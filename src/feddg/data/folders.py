@@ -151,7 +151,7 @@ def and_more(problems: Sequence[str]) -> str:
 def _domain(tree: Tree, name: str, size: int, channels: int) -> Domain:
     listed = tree.images[name]
     paths = [path for c in tree.classes for path in listed.get(c, ())]
-    x = stored(paths, size, channels)
+    x = stored(paths, size, channels, tree.root)
     y = torch.tensor([k for k, c in enumerate(tree.classes) for _ in listed.get(c, ())])
     return Domain(name, Examples(x, y))
 
@@ -162,9 +162,9 @@ def _check_examples(domain: Domain, first: Domain, task: Task) -> None:
         raise DataError(f"{name} has no examples; leave it out")
     if len(data.x) != len(data.y):
         raise DataError(f"{name} has {len(data.x)} inputs but {len(data.y)} labels")
-    if data.x.shape[1:] != first.examples.x.shape[1:] or data.x.dtype != first.examples.x.dtype:
+    if data.shape != first.examples.shape or data.store.dtype != first.examples.store.dtype:
         shapes = " and ".join(
-            f"{tuple(d.examples.x.shape[1:])} {d.examples.x.dtype} in {d.name!r}"
+            f"{tuple(d.examples.shape)} {d.examples.store.dtype} in {d.name!r}"
             for d in (domain, first)
         )
         raise DataError(f"{name} has inputs of another kind: {shapes}; all must be alike")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from feddg.constants import constant
+from feddg.data.levels import singly
 from feddg.errors import DataError, unknown
 from feddg.trees import part
 
@@ -53,7 +54,15 @@ class Scale:
         return {}
 
     def apply(self, value: Tensor, draw: Draw) -> Tensor:
-        value = _channels_last(value)
+        if value.dtype == torch.uint8 and singly(value):
+            last = torch.channels_last
+            out = torch.empty_like(value, dtype=torch.float32, memory_format=last)
+            for place, image in zip(out, value, strict=True):
+                place.copy_(self.scaled(image.float()[None])[0])
+            return out
+        return self.scaled(_channels_last(value))
+
+    def scaled(self, value: Tensor) -> Tensor:
         if not any(self.mean) and set(self.std) == {1.0}:
             return value * (1 / 255)
         factor = tuple(1 / (255 * s) for s in self.std)
