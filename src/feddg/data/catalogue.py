@@ -8,6 +8,7 @@ from typing import Any
 from feddg.data import image_list
 from feddg.data.domain import Collection
 from feddg.data.sets import (
+    digit_five,
     digits_dg,
     domainnet,
     embedded,
@@ -33,6 +34,7 @@ SPECS = (
     terra_incognita.SPEC,
     domainnet.SPEC,
     digits_dg.SPEC,
+    digit_five.SPEC,
     own.FOLDER,
     own.IMAGE_LIST,
     own.CSV,

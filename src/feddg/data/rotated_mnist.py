@@ -153,9 +153,10 @@ def mnist_part(root: str | Path, part: str) -> tuple[Bytes, Bytes]:
 
 def _idx(root: Path, stem: str, dims: int) -> tuple[Path, Bytes]:
     names = [f"{stem}{mark}idx{dims}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
-    for name in names:
-        if (root / name).is_file():
-            return root / name, read_idx(root / name, dims)
+    for folder in (root, root / "raw", root / "MNIST" / "raw"):  # as torchvision leaves them
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name, read_idx(folder / name, dims)
     raise DataError(
         f"{root} has no file {names[0]} (or {names[1]}); the four files of MNIST are needed there"
     )
