@@ -68,7 +68,7 @@ def _report(name: str, spec: DataSpec, values: dict[str, Any]) -> Report:
             return _check_csv(name, values)
         if spec.survey:
             looked = {k: v for k, v in values.items() if k not in IMAGE}
-            return _check_found(name, spec.survey(**looked))
+            return _check_found(name, spec.survey(**looked), values.get("split", ""))
         opened = spec.open(**values)
     except DataError as problem:
         return Report(name, (), (str(problem),), ())
@@ -76,7 +76,7 @@ def _report(name: str, spec: DataSpec, values: dict[str, Any]) -> Report:
     return Report(name, rows, (), (*_differences(rows), *_warnings(rows)), layout=opened.protocol)
 
 
-def _check_found(name: str, found: Found) -> Report:
+def _check_found(name: str, found: Found, split: str) -> Report:
     """Known images: every one is decoded, and counted against the published numbers."""
     rows = tuple(_row(d, listing, found) for d, listing in found.domains.items())
     paths = [path for listing in found.domains.values() for path in listing.paths]
@@ -84,7 +84,7 @@ def _check_found(name: str, found: Found) -> Report:
     odd = [*_differences(rows), *_warnings(rows), *found.warnings]
     if found.whole and len(paths) != found.whole:
         odd.insert(0, f"{len(paths)} images in all, where {found.whole} are published")
-    return Report(name, rows, (*found.problems, *broken), tuple(odd), layout=found.layout)
+    return Report(name, rows, (*found.unfit(split), *broken), tuple(odd), layout=found.layout)
 
 
 def _row(domain: str, listing: Listing, found: Found) -> Row:

@@ -95,14 +95,16 @@ def find(benchmark: Benchmark, root: Path) -> Found:
     shelves = {d: shelved(benchmark, at[d][0]) for d in benchmark.domains if d in at}
     lists = split_lists.find(benchmark.folders, base(at), root)
     said = split_lists.apply(
-        lists, shelves, benchmark.numbers, benchmark.folders, benchmark.withdrawn
+        lists, shelves, benchmark.numbers, benchmark.folders, benchmark.withdrawn, benchmark.part
     )
     every = list(shelves.values())
+    flat = any(shelf.flat for shelf in every)  # then the lists say which class it is, too
     return Found(
         layout="; ".join(filter(None, (_kind(every, base(at), root), said.words))),
         classes=benchmark.classes,
         domains={d: Listing(*shelf.listed()) for d, shelf in shelves.items()},
-        problems=(*problems, *(p for s in every for p in s.problems), *said.problems),
+        problems=(*problems, *(p for s in every for p in s.problems), *said.problems * flat),
+        split_problems=tuple(said.problems * (not flat)),
         warnings=(*(w for s in every for w in s.warnings), *said.warnings),
         published=benchmark.published,
         whole=benchmark.whole,

@@ -32,18 +32,24 @@ class Listing:
 class Found:
     """A data set as it lies on disk, readable or not.
 
-    layout     which of the known layouts it has, in words
-    published  the number of images of a domain as the papers give it; by class where it is known
-    whole      the published number of all images, where that is all that is known
+    layout          which of the known layouts it has, in words
+    split_problems  what is wrong with the official splits alone
+    published       a domain's number of images as the papers give it; by class where it is known
+    whole           the published number of all images, where that is all that is known
     """
 
     layout: str
     classes: tuple[str, ...]
     domains: Mapping[str, Listing]
     problems: tuple[str, ...] = ()
+    split_problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     published: Mapping[str, Mapping[str, int] | int] = field(default_factory=dict)
     whole: int = 0
+
+    def unfit(self, split: str) -> tuple[str, ...]:
+        """What forbids to use it, where official splits are wanted or where they are not."""
+        return self.problems + (() if split == "none" else self.split_problems)
 
 
 def collection(
@@ -63,8 +69,9 @@ def collection(
     check_images(size, channels, normalise)
     if split not in WAYS:
         raise unknown("way to split", split, WAYS)
-    if found.problems:
-        raise DataError(and_more(found.problems))
+    problems = found.unfit(split)
+    if problems:
+        raise DataError(and_more(problems))
     given = any(listing.splits for listing in found.domains.values())
     if split == "official" and not given:
         raise DataError(

@@ -1,4 +1,6 @@
-"""Official lists of images, `<domain>_train.txt` and the like: lines of a path and a class number.
+"""Official lists of images: `<domain>_train.txt` and the like, a path and a class number a line.
+
+FedBN's `<domain>_train.pkl`, of paths and of classes by name, are read as well, not unpickled.
 
 The folder of an image says its class, so a list's numbers only have to agree with the folders, one
 to one. Where images lie without class folders the numbers decide, from 0 or from 1: from 0 if any
@@ -6,11 +8,13 @@ is 0, from 1 if any is the number of classes, and refused if neither occurs.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from feddg.data.digits import plain_pickle
 from feddg.data.shelves import Shelf, key, plain
+from feddg.errors import DataError
 
 NAME = re.compile(r"(.+?)[_-](train|crossval|val|test|img_label_list)(?:_kfold)?", re.IGNORECASE)
 SPLIT = {"train": "train", "crossval": "val", "val": "val", "test": "test", "img_label_list": ""}
@@ -51,7 +55,8 @@ def find(folders: Mapping[str, str], base: Path, root: Path) -> list[SplitList]:
     found: dict[tuple[str, str], SplitList] = {}
     for home in homes:
         beside = [p for p in plain(home) if any(word in p.name.lower() for word in HOMES)]
-        for path in (p for h in (home, *beside) for p in sorted(h.glob("*.txt"))):
+        files = (p for h in (home, *beside) for p in sorted(h.iterdir()))
+        for path in (p for p in files if p.suffix in (".txt", ".pkl")):
             match = NAME.fullmatch(path.stem)
             domain = folders.get(key(match[1])) if match else None
             if match and domain:
@@ -69,16 +74,19 @@ def apply(
     numbers: Mapping[str, int],
     aliases: Mapping[str, str],
     withdrawn: Sequence[str] = (),
+    part: bool = False,
 ) -> Said:
     """Put the lists' splits on the shelves.
 
     numbers, aliases   a class's number and a domain's name, by the key of a folder's name
     withdrawn          paths that are skipped where the file is not there
+    part               lines of other classes are skipped
     """
     said = Said()
     classes = max(numbers.values()) + 1
+    reader = Reader(numbers, aliases, withdrawn, part, said)
     read = [
-        (given, _lines(given, shelves[given.domain], numbers, aliases, withdrawn, said))
+        (given, reader.lines(given, shelves[given.domain]))
         for given in lists
         if given.domain in shelves
     ]
@@ -86,44 +94,59 @@ def apply(
     if flat:
         said.words = _labelled(read, shelves, flat, classes, said)
     elif read:
-        said.words = _agreed(read, shelves, classes, said)
+        said.words = _agreed(read, shelves, classes, part, said)
     for domain, shelf in shelves.items():
         _split(domain, shelf, read, said)
     return said
 
 
-def _lines(
-    given: SplitList,
-    shelf: Shelf,
-    numbers: Mapping[str, int],
-    aliases: Mapping[str, str],
-    withdrawn: Sequence[str],
-    said: Said,
-) -> list[Line]:
-    """A line's path may begin anywhere: what counts stands after the domain's folder."""
-    found: list[Line] = []
-    absent: list[str] = []
-    for number, text in enumerate(given.path.read_text("utf-8", "replace").splitlines(), 1):
-        path, _, label = text.strip().rpartition(" ")
-        at = f"{given.path}, line {number}"
-        if not text.strip():
-            continue
-        if not label.isdecimal() or not path:
-            said.problems.append(f"{at} is {text.strip()!r}, not a path and a class number")
-            return found
-        parts = path.replace("\\", "/").split("/")
-        mine = [i for i, part in enumerate(parts) if aliases.get(key(part)) == given.domain]
-        below = parts[mine[-1] + 1 :] if mine else parts
-        cls = numbers.get(key(below[-2])) if len(below) > 1 else -1
-        row = shelf.row("/".join(below), cls)
-        if row is not None:
-            found.append(Line(at, path, int(label), row))
-        elif not any(path.endswith(end) for end in withdrawn):
-            absent.append(f"{at} names {path}, which is not in {shelf.folder}")
-    if absent:
-        more = f" (and {len(absent) - 1} more of its lines)" if len(absent) > 1 else ""
-        said.problems.append(f"{absent[0]}{more}; get the images again, or the list")
-    return found
+@dataclass(frozen=True)
+class Reader:
+    """Lines as rows; see `apply`."""
+
+    numbers: Mapping[str, int]
+    aliases: Mapping[str, str]
+    withdrawn: Sequence[str]
+    part: bool
+    said: Said
+
+    def lines(self, given: SplitList, shelf: Shelf) -> list[Line]:
+        """A line's path may begin anywhere: what counts stands after the domain's folder."""
+        found: list[Line] = []
+        absent: list[str] = []
+        for at, path, label in _pairs(given.path):
+            number = int(label) if label.isdecimal() else self.numbers.get(key(label), -1)
+            if not path or (number < 0 and not self.part):
+                self.said.problems.append(f"{at} is {path} {label}, not a path and a class")
+                return found
+            parts = path.replace("\\", "/").split("/")
+            mine = [i for i, p in enumerate(parts) if self.aliases.get(key(p)) == given.domain]
+            below = parts[mine[-1] + 1 :] if mine else parts
+            cls = self.numbers.get(key(below[-2])) if len(below) > 1 else -1
+            row = shelf.row("/".join(below), cls)
+            if row is not None:
+                found.append(Line(at, path, number, row))
+            elif not (self.part and cls is None) and not path.endswith(tuple(self.withdrawn)):
+                absent.append(f"{at} names {path}, which is not in {shelf.folder}")
+        if absent:
+            more = f" (and {len(absent) - 1} more of its lines)" if len(absent) > 1 else ""
+            self.said.problems.append(f"{absent[0]}{more}; get the images again, or the list")
+        return found
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Where it stands, a path and a class as text, for every line that is not empty."""
+    if path.suffix == ".pkl":
+        held = plain_pickle.read(path)
+        if len(held) != 2 or len(held[0]) != len(held[1]):
+            raise DataError(f"{path} holds no paths with their classes; get it again")
+        for number, (name, label) in enumerate(zip(*held, strict=True), 1):
+            yield f"{path}, entry {number}", str(name), str(label)
+        return
+    for number, text in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        if text.strip():
+            name, _, label = text.strip().rpartition(" ")
+            yield f"{path}, line {number}", name.strip(), label
 
 
 def _labelled(
@@ -148,7 +171,7 @@ def _labelled(
     for given, lines in read:
         for line in lines:
             if not 0 <= line.label - first < classes:
-                said.problems.append(f"{line.at}: {_out_of_range(line, classes, first)}")
+                said.problems.append(f"{line.at}: {_out_of_range(line, classes)}")
                 return ""
             shelves[given.domain].labels[line.row] = line.label - first
     for shelf in flat:
@@ -158,15 +181,15 @@ def _labelled(
     return f"{_called(read)}, which count classes from {first}"
 
 
-def _agreed(read: Read, shelves: Mapping[str, Shelf], classes: int, said: Said) -> str:
+def _agreed(read: Read, shelves: Mapping[str, Shelf], classes: int, part: bool, said: Said) -> str:
     """A number stands for one class and a class for one number, in all lists."""
     by_number: dict[int, tuple[int, Line]] = {}
     by_class: dict[int, Line] = {}
     for given, lines in read:
         for line in lines:
             cls = shelves[given.domain].labels[line.row]
-            if line.label > classes:
-                said.problems.append(f"{line.at}: {_out_of_range(line, classes, 0)}")
+            if line.label > classes and not part:
+                said.problems.append(f"{line.at}: {_out_of_range(line, classes)}")
                 return ""
             known, other = by_number.setdefault(line.label, (cls, line))
             if known == cls:
@@ -183,13 +206,8 @@ def _agreed(read: Read, shelves: Mapping[str, Shelf], classes: int, said: Said) 
     return f"{_called(read)}, which have an order of classes of their own"
 
 
-def _out_of_range(line: Line, classes: int, first: int) -> str:
-    return (
-        f"class number {line.label} is out of range; {classes} classes that count from {first} end"
-        f" at {classes - 1 + first}"
-        if first
-        else f"class number {line.label} is out of range for {classes} classes"
-    )
+def _out_of_range(line: Line, classes: int) -> str:
+    return f"class number {line.label} is out of range for {classes} classes; get the list again"
 
 
 def _called(read: Read) -> str:

@@ -38,7 +38,7 @@ class _Dtype:
 
 
 def read(path: Path) -> Any:
-    """What a pickle holds, gzipped or not: numbers, text, lists, and arrays of numbers."""
+    """What a pickle holds, gzipped or not: numbers, text, lists, and arrays of these."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         stack: list[Any] = []
@@ -132,7 +132,7 @@ def _array(data: Any, dtype: _Dtype, shape: tuple[int, ...], order: str = "C") -
         return [finished(v) for v in data]  # an array of texts
     given = dtype.text if dtype.text[0] in "<>|=" else f"{dtype.order}{dtype.text}"
     kind = np.dtype(given)
-    if kind.kind not in "biuf":
+    if kind.kind not in "biufUS":
         raise ValueError(f"arrays of {kind}")
     raw = data.encode("latin-1") if isinstance(data, str) else bytes(data)
     return np.frombuffer(raw, kind).reshape(shape, order="F" if order == "F" else "C")
