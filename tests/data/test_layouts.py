@@ -1,7 +1,9 @@
 """Every benchmark from every layout: domains, classes, counts and splits; and what is damaged."""
 
 import json
+import pickle
 
+import numpy as np
 import pytest
 import torch
 
@@ -439,3 +441,31 @@ def test_annotated_images_that_are_not_there(tmp_path):
     (tmp_path / "eccv_18_all_images_sm" / "38_0_0.jpg").unlink()
     with pytest.raises(DataError, match=r"annotated but not in .*38_0_0\.jpg for one"):
         open_collection("terra-incognita", root=str(tmp_path), size="4")
+
+
+def test_a_set_that_is_not_whole_is_named_by_the_check_alone(tmp_path):
+    pacs_plain(tmp_path)
+    domain_gone(tmp_path)
+    report = check(str(tmp_path / "PACS"))
+    assert (report.data, report.ok) == ("folder", True)
+    assert "looks like PACS, not all of it; see what is missing by `feddg" in report.warnings[0]
+    tree(tmp_path / "own", ("day", "night"), ("cat", "dog"))
+    assert not any("looks like" in w for w in check(str(tmp_path / "own")).warnings)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_fedbns_lists_are_read_without_unpickling(kind, tmp_path):
+    """Paths and the names of classes, pickled as a pair or as one array of two rows."""
+    office_fedbn(tmp_path)
+    base = tmp_path / "office_caltech_10"
+    for domain in ("amazon", "caltech", "dslr", "webcam"):
+        for part, n in (("train", 0), ("test", 1)):
+            names = sorted(p.name for p in (base / domain).iterdir())
+            paths = [f"office_caltech_10/{domain}/{c}/pic_{n:03}.jpg" for c in names]
+            (base / f"{domain}_{part}.pkl").write_bytes(pickle.dumps(kind([paths, names])))
+    data = open_collection("office-caltech10", root=str(tmp_path), size="4")
+    assert {k: len(rows) for k, rows in data["dslr"].splits.items()} == {"train": 10, "test": 10}
+    assert "lists such as" in data.protocol
+    (base / "dslr_train.pkl").write_bytes(pickle.dumps([1, 2, 3]))
+    with pytest.raises(DataError, match=r"dslr_train\.pkl holds no paths with their classes"):
+        open_collection("office-caltech10", root=str(tmp_path), size="4")

@@ -13,7 +13,8 @@ WIDE = 12  # more classes than this do not fit a screen
 
 def list_data(json: o.Json = False) -> None:
     """Every data set that has a name: what it is, where to get it, and whether it is there."""
-    from feddg.data.catalogue import catalogue, home, place
+    from feddg.data.catalogue import catalogue, place
+    from feddg.data.places import home
 
     rows = []
     for spec in catalogue().values():

@@ -1,12 +1,12 @@
 """What data there are and how to open them by name, by path and with options given as text."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from feddg.data import image_list
 from feddg.data.domain import Collection
+from feddg.data.places import home
 from feddg.data.sets import (
     digit_five,
     digits_dg,
@@ -89,12 +89,7 @@ def recognised(path: Path) -> DataSpec:
         return own.IMAGE_LIST
     if any(path.glob("*.csv")):
         return own.CSV
-    return next((spec for spec in SPECS if spec.known(path)), own.FOLDER)
-
-
-def home() -> Path:
-    """Where data sets are looked for by name."""
-    return Path(os.environ.get("FEDDG_DATA") or "data").expanduser()
+    return next((spec for spec in SPECS if spec.likeness(path) == 1), own.FOLDER)
 
 
 def place(spec: DataSpec) -> Path | None:

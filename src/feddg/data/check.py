@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from feddg.data import folders, images, tables
-from feddg.data.catalogue import resolve
+from feddg.data.catalogue import SPECS, resolve
 from feddg.data.domain import Collection
 from feddg.data.listed import IMAGE, Found, Listing
 from feddg.data.sets.own import READING
@@ -14,6 +15,7 @@ from feddg.data.spec import DataSpec
 from feddg.errors import DataError
 from feddg.tasks import Classification
 
+LIKE = 0.5  # of a known set's domains and of its classes, for it to be named
 FEW = 10  # fewer examples of a class at a site are worth a warning
 
 
@@ -128,7 +130,19 @@ def _check_images(name: str, values: dict[str, Any]) -> Report:
         for domain, found in tree.images.items()
     )
     ignored = [f"{path} is not an image by its name and is left out" for path in tree.others]
-    return Report(name, rows, (*tree.problems, *broken), (*_warnings(rows), *ignored))
+    warnings = (*_alike(values["root"]), *_warnings(rows), *ignored)
+    return Report(name, rows, (*tree.problems, *broken), warnings)
+
+
+def _alike(root: Path) -> list[str]:
+    """A known set that is not whole is not taken for it unasked."""
+    like = max(SPECS, key=lambda spec: spec.likeness(root))
+    if like.likeness(root) < LIKE:
+        return []
+    return [
+        f"{root} looks like {like.title}, not all of it; see what is missing by `feddg data check"
+        f" {like.name} --data-option root={root}`"
+    ]
 
 
 def _check_csv(name: str, values: dict[str, Any]) -> Report:

@@ -12,11 +12,11 @@ from pathlib import Path
 from feddg.data import split_lists
 from feddg.data.folders import IMAGE_TYPES
 from feddg.data.listed import Found, Listing
-from feddg.data.shelves import Shelf, key, plain
+from feddg.data.shelves import Shelf, files, key, plain
 from feddg.errors import DataError
 
 DEPTH = 3  # how far below its root a benchmark's domain folders may lie
-MANY = 2000  # folders looked into before the search ends
+MANY = 200  # folders looked into before the search ends
 PARTS = {  # folders between domain and class that are splits; "full" repeats train and crossval
     "train": "train", "training": "train", "crossval": "val", "val": "val", "valid": "val",
     "test": "test", "testing": "test", "full": "",
@@ -62,14 +62,14 @@ class Benchmark:
     def survey(self, root: Path) -> Found:
         return find(self, root)
 
-    def known(self, root: Path) -> bool:
-        """Every domain is there, and every class in one of them at least."""
+    def likeness(self, root: Path) -> float:
+        """1 where every domain is there, and every class and no other in one of them at least."""
         found = places(self, root)
-        if set(found) != set(self.domains):
-            return False
         names = {key(p.name) for at in found.values() for p in _class_folders(at[0])}
         mine = {self.numbers[n] for n in names if n in self.numbers}
-        return mine == set(range(len(self.classes))) and (self.part or names <= set(self.numbers))
+        others = 0 if self.part else len(names - set(self.numbers))
+        share = len(mine) / (len(self.classes) + others)
+        return min(len(found) / len(self.domains), share)
 
 
 def find(benchmark: Benchmark, root: Path) -> Found:
@@ -182,10 +182,10 @@ def _classes(
 
 
 def _images(shelf: Shelf, folder: Path) -> list[Path]:
-    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    fit = [p for p in files if p.suffix.lower() in IMAGE_TYPES]
-    if len(fit) < len(files):
-        odd = next(p for p in files if p.suffix.lower() not in IMAGE_TYPES)
+    there = files(folder)
+    fit = [p for p in there if p.suffix.lower() in IMAGE_TYPES]
+    if len(fit) < len(there):
+        odd = next(p for p in there if p.suffix.lower() not in IMAGE_TYPES)
         shelf.warnings.append(f"{odd} is not an image by its name and is left out")
     return fit
 

@@ -1,5 +1,6 @@
 """A domain's folder while it is read: its images, and under which paths lists may name them."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,16 @@ def key(name: str) -> str:
 
 def plain(folder: Path) -> list[Path]:
     """The folders in a folder but for hidden ones, sorted."""
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
+    with os.scandir(folder) as entries:
+        names = [e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__"))]
+    return [folder / name for name in sorted(names)]
+
+
+def files(folder: Path) -> list[Path]:
+    """The files in a folder but for hidden ones, sorted."""
+    with os.scandir(folder) as entries:
+        names = [e.name for e in entries if not e.name.startswith(".") and e.is_file()]
+    return [folder / name for name in sorted(names)]
 
 
 @dataclass

@@ -24,8 +24,8 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def nowhere(path: Path) -> bool:
-    return False
+def unlike(path: Path) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DataSpec:
     layouts   the layouts on disk that are recognised, each in words
     survey    for images: what lies there, undecoded, with all that is wrong; takes what `open`
               does but how images are read
-    known     whether a folder has the layout of this very set
+    likeness  1 where a folder has the layout of this very set, less where something is missing
     made_of   other sets; where all of them are at hand this one is
     yours     the user's own data: `root` has no default
     """
@@ -57,7 +57,7 @@ class DataSpec:
     counts: Mapping[str, int] = field(default_factory=dict)
     layouts: tuple[str, ...] = ()
     survey: Callable[..., Any] | None = None
-    known: Callable[[Path], bool] = nowhere
+    likeness: Callable[[Path], float] = unlike
     made_of: tuple[str, ...] = ()
     yours: bool = False
 

@@ -90,10 +90,10 @@ def _domain(
     return Domain(name, Examples(x, y), divided if splits else {})
 
 
-def known(root: Path) -> bool:
-    """USPS is what the other sets of digits do not have."""
+def likeness(root: Path) -> float:
+    """A part of it will do; USPS is what the other sets of digits do not have."""
     found = here(root)
-    return "usps" in found and len(found) > 1
+    return float("usps" in found and len(found) > 1)
 
 
 SPEC = DataSpec(
@@ -115,7 +115,7 @@ SPEC = DataSpec(
     },
     counts={"mnist": 34000, "mnist_m": 34000, "svhn": 34000, "syn": 34000, "usps": 9298},
     layouts=tuple(READERS),
-    known=known,
+    likeness=likeness,
     notes="domains=mnist,mnist_m,usps opens a part of it. USPS is taken whole, its training set"
     " three times.",
 )  # fmt: skip

@@ -46,8 +46,9 @@ def survey(root: Path) -> Found:
     )
 
 
-def known(root: Path) -> bool:
-    return office_caltech10.OFFICE_CALTECH10.known(root) and office_home.OFFICE_HOME.known(root)
+def likeness(root: Path) -> float:
+    both = (office_caltech10.OFFICE_CALTECH10, office_home.OFFICE_HOME)
+    return min(benchmark.likeness(root) for benchmark in both)
 
 
 SPEC = replace(
@@ -64,6 +65,6 @@ SPEC = replace(
         notes="Which classes the paper took is not published; its code's key office-8 and the"
         " class names leave these eight. No official split; dslr is not part of it.",
     ),
-    known=known,
+    likeness=likeness,
     made_of=PARTS,
 )

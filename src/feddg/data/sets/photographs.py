@@ -27,6 +27,6 @@ def spec(
         options={**image_options(), **(options or {})},
         counts=benchmark.counts,
         survey=looks,
-        known=benchmark.known,
+        likeness=benchmark.likeness,
         **texts,
     )
