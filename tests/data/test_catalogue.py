@@ -211,3 +211,9 @@ def test_options_of_images(pictures):
     assert data.prepare == (Scale((0.5,), (0.5,)),)
     with pytest.raises(ConfigError, match="did you mean 'half'"):
         open_collection(str(pictures), normalise="halve")
+
+
+def test_every_set_is_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    for name in catalogue():
+        assert f"| `{name}` |" in page

@@ -55,12 +55,13 @@ def load(
     made, layouts = [], []
     for name in domains or tuple(NAMES):
         words, parts = digits(Path(root), name)
-        many = {"train": 0, "test": 0} if name in WHOLE else {"train": train, "test": test}
-        rows = {p: _sampled(parts[p], many[p], seed, name, p) for p in ("train", "test")}
+        wanted = {"train": 0, "test": 0} if name in WHOLE else {"train": train, "test": test}
+        rows = {p: _sampled(parts[p], n, seed, name, p) for p, n in wanted.items()}
         count = repeat if name in WHOLE else 1
         made.append(_domain(name, parts, rows, size, channels, count, split != "none"))
         layouts.append(f"{name} from {words}")
-    protocol = f"{train} + {test} sampled by seed {seed}, {'; '.join(layouts)}"
+    many = " + ".join(str(n or "all") for n in (train, test))
+    protocol = f"{many} sampled by seed {seed}, {'; '.join(layouts)}"
     return Collection(
         "digit-five", tuple(made), Classification(tuple("0123456789")), (NORMALISE[normalise],),
         augmentation(augment), protocol=protocol,
