@@ -218,6 +218,8 @@ def test_a_layout_gives_its_domains_classes_and_splits(name, lay, each, splits, 
             assert torch.allclose(greys, STEP * y.float(), atol=1.5), "labels follow the images"
         assert {k: len(rows) for k, rows in domain.splits.items()} == splits
     assert data.protocol.startswith("official" if splits else "seeded")
+    order = {pacs_archive: "from 1", pacs_jigen: "from 0", ten: "an order of classes of their own"}
+    assert order.get(lay, "") in data.protocol
     assert (
         open_collection(name, root=str(tmp_path), size="4", split="none", **subset)[
             data.names[0]

@@ -16,8 +16,11 @@ def key(name: str) -> str:
 
 def plain(folder: Path) -> list[Path]:
     """The folders in a folder but for hidden ones, sorted."""
-    with os.scandir(folder) as entries:
-        names = [e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__"))]
+    try:
+        with os.scandir(folder) as entries:
+            names = [e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__"))]
+    except PermissionError:  # a search passes by what it may not look into
+        return []
     return [folder / name for name in sorted(names)]
 
 

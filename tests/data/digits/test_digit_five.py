@@ -209,8 +209,14 @@ def test_it_is_recognised_and_checked(three):
 
 
 def test_a_domain_that_is_not_there(three):
-    with pytest.raises(DataError, match=r"has no digits of svhn in a known form.*domains="):
+    with pytest.raises(DataError, match=r"has no svhn, syn of .* by domains=mnist,mnist_m,usps"):
         load(three)
+    (three / "svhn").mkdir()
+    (three / "svhn" / "notes.txt").write_text("not yet here")
+    with pytest.raises(
+        DataError, match=r"has no digits of svhn in a known form; expected a folder"
+    ):
+        load(three, ("svhn",))
     with pytest.raises(ConfigError, match="unknown domain of digit-five 'mnits'"):
         load(three, ("mnits",))
     with pytest.raises(ConfigError, match="train=-1"):

@@ -50,7 +50,7 @@ def digits(root: Path, domain: str) -> tuple[str, Parts]:
             return words, parts
     raise DataError(
         f"{root} has no digits of {domain} in a known form; expected a folder {domain}/ with"
-        f" {', or '.join(READERS)}; or leave the domain out by domains="
+        f" {', or '.join(READERS)}"
     )
 
 

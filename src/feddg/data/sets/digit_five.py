@@ -8,12 +8,12 @@ from torch import Tensor
 
 from feddg.data.augment import augmentation
 from feddg.data.digits.part import Part
-from feddg.data.digits.sources import NAMES, READERS, digits, here
+from feddg.data.digits.sources import NAMES, READERS, around, digits, here
 from feddg.data.domain import Collection, Domain, Examples
 from feddg.data.folders import NORMALISE
 from feddg.data.listed import WAYS, check_images, image_options
 from feddg.data.spec import DataSpec, names
-from feddg.errors import ConfigError, unknown
+from feddg.errors import ConfigError, DataError, unknown
 from feddg.seeds import generator
 from feddg.tasks import Classification
 
@@ -51,6 +51,12 @@ def load(
         raise ConfigError(
             f"digit-five: train={train} and test={test} cannot be negative, repeat={repeat} is at"
             " least 1"
+        )
+    gone = [name for name in domains or NAMES if not around(Path(root), name)]
+    if gone:
+        raise DataError(
+            f"{root} has no {', '.join(gone)} of digit-five, neither a folder nor files that are"
+            f" called so; what is there opens by domains={','.join(here(Path(root))) or '…'}"
         )
     made, layouts = [], []
     for name in domains or tuple(NAMES):

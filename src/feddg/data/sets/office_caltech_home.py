@@ -57,7 +57,8 @@ SPEC = replace(
         survey,
         title="Office-Caltech-Home",
         summary="the 8 classes that Office-Caltech10 and Office-Home share, in seven domains",
-        size="amazon 758, webcam 238, caltech 888, and what Office-Home has of them",
+        size=", ".join(f"{d} {n}" for d, n in CALTECH.counts.items())
+        + ", and what Office-Home has of the same classes",
         licence="those of its two sets",
         source="Office-Caltech10 and Office-Home, see there",
         layout="the folders of both sets",
