@@ -4,7 +4,8 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
-from feddg.data.listed import SPLITS, Found, Listing, ordered
+from feddg.data.listed import Found, Listing, ordered
+from feddg.data.shelves import SPLITS
 from feddg.errors import DataError
 
 COLUMNS = ("path", "label", "domain")

@@ -63,11 +63,18 @@ class Benchmark:
         return find(self, root)
 
     def likeness(self, root: Path) -> float:
-        """1 where every domain is there, and every class and no other in one of them at least."""
+        """1 where every domain is there, and has every class and no other; less as any lacks one.
+
+        With `gaps` it is enough that one of the domains has a class.
+        """
         found = places(self, root)
-        names = {key(p.name) for at in found.values() for p in _class_folders(at[0])}
-        mine = {self.numbers[n] for n in names if n in self.numbers}
-        others = 0 if self.part else len(names - set(self.numbers))
+        names = [{key(p.name) for p in _class_folders(at[0])} for at in found.values()] or [set()]
+        every = set.union(*names)
+        mine = {self.numbers[n] for n in every if n in self.numbers}
+        if not self.gaps:
+            common = set.intersection(*names)
+            mine = {self.numbers[n] for n in common if n in self.numbers}
+        others = 0 if self.part else len(every - set(self.numbers))
         share = len(mine) / (len(self.classes) + others)
         return min(len(found) / len(self.domains), share)
 

@@ -15,7 +15,6 @@ from feddg.data.spec import Parser, one_of
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification
 
-SPLITS = ("train", "val", "test")
 WAYS = ("found", "official", "none")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+SPLITS = ("train", "val", "test")
 COUNTED = re.compile(r"^\d{3}\.")  # Caltech-256 counts its classes: 045.computer-keyboard
 
 
@@ -74,5 +75,6 @@ class Shelf:
         return None if found is None or found < 0 else found
 
     def listed(self) -> tuple[tuple[Path, ...], tuple[int, ...], dict[str, tuple[int, ...]]]:
-        splits = {k: tuple(sorted(rows)) for k, rows in self.splits.items()}
+        there = [s for s in SPLITS if s in self.splits]
+        splits = {s: tuple(sorted(self.splits[s])) for s in there}
         return tuple(self.paths), tuple(self.labels), splits

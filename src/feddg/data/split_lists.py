@@ -8,6 +8,7 @@ is 0, from 1 if any is the number of classes, and refused if neither occurs.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,27 +184,24 @@ def _labelled(
 
 def _agreed(read: Read, shelves: Mapping[str, Shelf], classes: int, part: bool, said: Said) -> str:
     """A number stands for one class and a class for one number, in all lists."""
-    by_number: dict[int, tuple[int, Line]] = {}
-    by_class: dict[int, Line] = {}
-    for given, lines in read:
-        for line in lines:
-            cls = shelves[given.domain].labels[line.row]
-            if line.label > classes and not part:
-                said.problems.append(f"{line.at}: {_out_of_range(line, classes)}")
-                return ""
-            known, other = by_number.setdefault(line.label, (cls, line))
-            if known == cls:
-                other = by_class.setdefault(cls, line)
-            if known != cls or other.label != line.label:
-                said.problems.append(
-                    f"{line.at} gives {line.path} the number {line.label}, which does not go with"
-                    f" {other.label} for {other.path} in {other.at}; get the lists again"
-                )
-                return ""
-    offsets = {line.label - cls for cls, line in by_class.items()}
-    if offsets <= {0} or offsets <= {1}:
-        return f"{_called(read)}, which count classes from {max(offsets, default=0)}"
-    return f"{_called(read)}, which have an order of classes of their own"
+    lines = [(line, shelves[given.domain].labels[line.row]) for given, ls in read for line in ls]
+    beyond = next((line for line, _ in lines if line.label > classes and not part), None)
+    if beyond:
+        said.problems.append(f"{beyond.at}: {_out_of_range(beyond, classes)}")
+        return ""
+    pairs = {(line.label, cls) for line, cls in lines}
+    offsets = Counter(line.label - cls for line, cls in lines)
+    if len(offsets) < 2 and not set(offsets) - {0, 1}:
+        return f"{_called(read)}, which count classes from {next(iter(offsets), 0)}"
+    if len({number for number, _ in pairs}) == len({cls for _, cls in pairs}) == len(pairs):
+        return f"{_called(read)}, which have an order of classes of their own"
+    [(first, most)] = offsets.most_common(1)
+    odd, cls = next((line, cls) for line, cls in lines if line.label - cls != first)
+    said.problems.append(
+        f"{odd.at} gives {odd.path} the number {odd.label}, where {most} of {len(lines)} lines"
+        f" would have {cls + first}; get the lists again, or pass split=none"
+    )
+    return ""
 
 
 def _out_of_range(line: Line, classes: int) -> str:
@@ -221,6 +219,12 @@ def _split(domain: str, shelf: Shelf, read: Read, said: Said) -> None:
         for given, lines in read
         if given.domain == domain and given.split
     }
+    for given, lines in read:
+        if given.domain == domain and len({line.row for line in lines}) < len(lines):
+            [(row, times)] = Counter(line.row for line in lines).most_common(1)
+            said.warnings.append(
+                f"{given.path} lists {shelf.paths[row].name} {times} times; it counts once"
+            )
     others = [given.path for given, _ in read if given.split == "train"]
     if splits:
         shelf.splits = splits
