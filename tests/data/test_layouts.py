@@ -99,7 +99,10 @@ def vlcs_jigen(root):
 
 
 def home_archive(root):
-    tree(root / "OfficeHomeDataset_10072016", HOMES, HOME.split(), each=1)
+    """With the two files that lie beside the domains there."""
+    base = tree(root / "OfficeHomeDataset_10072016", HOMES, HOME.split(), each=1)
+    write(base / "ImageInfo.csv", ["x,y,z", "1,2,3"])
+    write(base / "imagelist.txt", ["Art/Alarm_Clock/00001.jpg"])
 
 
 def home_dassl(root):
@@ -234,6 +237,9 @@ def test_a_layout_gives_its_domains_classes_and_splits(name, lay, each, splits, 
 def test_a_folder_is_recognised_by_its_layout(name, lay, tmp_path):
     lay(tmp_path)
     assert recognised(tmp_path).name == name
+    wrapped = [p for p in tmp_path.iterdir() if p.is_dir() and "list" not in p.name.lower()]
+    if len(wrapped) == 1:
+        assert recognised(wrapped[0]).name == name
 
 
 def test_somebodys_own_folder_is_no_benchmark(tmp_path):

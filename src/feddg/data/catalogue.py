@@ -87,9 +87,8 @@ def recognised(path: Path) -> DataSpec:
     """The known set whose layout a folder has, or else what kind of the user's own data it is."""
     if image_list.listed_in(path):
         return own.IMAGE_LIST
-    if any(path.glob("*.csv")):
-        return own.CSV
-    return next((spec for spec in SPECS if spec.likeness(path) == 1), own.FOLDER)
+    tables = own.CSV if any(path.glob("*.csv")) else own.FOLDER
+    return next((spec for spec in SPECS if spec.likeness(path) == 1), tables)
 
 
 def place(spec: DataSpec) -> Path | None:
