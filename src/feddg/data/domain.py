@@ -139,6 +139,11 @@ class Domain:
                 f"domain {self.name!r}: cannot hold out {share:g} of its {len(rows)} examples"
                 " for validation; choose a share that leaves both parts non-empty"
             )
+        once = rows.unique()
+        if len(once) < len(rows):  # an example that counts several times is held out as a whole
+            val = replace(self, splits={"train": once}).split(share, seed).splits["val"]
+            kept = rows[~torch.isin(rows, val)]
+            return replace(self, splits={**self.splits, "train": kept, "val": val})
         order = torch.randperm(len(rows), generator=generator(seed, "split"))
         held = round(share * len(rows))
         val, train = rows[order[:held].sort()[0]], rows[order[held:].sort()[0]]

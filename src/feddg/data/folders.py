@@ -17,7 +17,7 @@ from feddg.errors import DataError, unknown
 from feddg.tasks import Classification, Task
 
 IMAGE_TYPES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-NORMALISE = {"none": Scale(), "imagenet": IMAGENET}
+NORMALISE = {"none": Scale(), "imagenet": IMAGENET, "half": Scale((0.5,), (0.5,))}
 LAYOUT = "<domain>/<class>/<image>"
 
 
@@ -42,7 +42,8 @@ def from_images(
 ) -> Collection:
     """`root/<domain>/<class>/<image>`, decoded to uint8 N×channels×size×size.
 
-    A class may be missing in a domain. `normalise` is none ([0, 1]) or imagenet; `least` is how
+    A class may be missing in a domain. `normalise` is none ([0, 1]), half ([−1, 1]) or
+    imagenet; `least` is how
     many domains there must be; `augment` as in `augmentation`.
     """
     if normalise not in NORMALISE:
