@@ -35,7 +35,9 @@ def pictures(tmp_path):
 
 def test_every_entry_is_described():
     specs = catalogue()
-    assert list(specs) == ["rotated-mnist", "heart-disease", "folder", "csv"]
+    assert list(specs)[:2] == ["rotated-mnist", "heart-disease"]
+    assert list(specs)[-2:] == ["folder", "csv"]
+    assert {"camelyon17", "poverty", "fmow"} <= set(specs)
     for name, spec in specs.items():
         assert spec.name == name
         texts = (spec.title, spec.summary, spec.size, spec.licence, spec.source, spec.layout)

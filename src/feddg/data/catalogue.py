@@ -5,7 +5,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from feddg.data import folders, heart_disease, rotated_mnist, scaling, tables
+from feddg.data import (
+    camelyon17,
+    fmow,
+    folders,
+    heart_disease,
+    poverty,
+    rotated_mnist,
+    scaling,
+    tables,
+)  # fmt: skip
 from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
 from feddg.data.spec import DataSpec, Parser
@@ -113,6 +122,9 @@ SPECS = (
         targeted=True,
         notes=heart_disease.NOTES,
     ),
+    camelyon17.SPEC,
+    poverty.SPEC,
+    fmow.SPEC,
     DataSpec(
         name="folder",
         title="Your own images",
