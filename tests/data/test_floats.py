@@ -70,6 +70,16 @@ def test_changed_files_make_a_new_store(paths):
     assert floats.stored_floats(paths, SHAPE)[0].unique().tolist() == [9.0]
 
 
+def test_without_a_cache_named_it_lies_beside_the_images(paths, tmp_path, monkeypatch):
+    monkeypatch.delenv("FEDDG_CACHE")
+    assert len(floats.stored_floats(paths, SHAPE)) == 7
+    assert len(list(tmp_path.glob(".feddg-cache/floats/*.raw"))) == 1
+    monkeypatch.setattr("os.access", lambda path, how: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert len(floats.stored_floats(paths, SHAPE)) == 7
+    assert len(list(tmp_path.glob("home/feddg/floats/*.raw"))) == 1
+
+
 def test_a_folder_that_cannot_be_written(paths, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FEDDG_CACHE", str(tmp_path / "file"))

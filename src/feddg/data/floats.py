@@ -59,11 +59,12 @@ def stored_floats(
 ) -> Tensor:
     """Array `key` of every .npz, float16 or float32 of len(paths)×`shape`, mapped from a file.
 
-    The file lies in `$FEDDG_CACHE`, by default ~/.cache/feddg, named by the paths, sizes and
-    times of what it was made from: changed files make a new one.
+    The file lies in `$FEDDG_CACHE`, else beside the images' folder, else in ~/.cache/feddg, named
+    by the paths, sizes and times of what it was made from: changed files make a new one.
     """
     dtype = DTYPES[precision]
-    store = Store(cache_folder() / "floats" / f"{name_of(paths, shape, precision)}.raw")
+    beside = paths[0].parent.parent
+    store = Store(cache_folder(beside) / "floats" / f"{name_of(paths, shape, precision)}.raw")
     if not store.raw.exists():
         with unwritable(store.raw), locked(store.raw.with_suffix(".lock")):
             if not store.raw.exists():  # another process was first
@@ -73,10 +74,12 @@ def stored_floats(
     return mapped.view(len(paths), *shape)
 
 
-def cache_folder() -> Path:
-    given = os.environ.get("FEDDG_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(given).expanduser() if given else Path(base) / "feddg"
+def cache_folder(beside: Path) -> Path:
+    if given := os.environ.get("FEDDG_CACHE"):
+        return Path(given).expanduser()
+    if os.access(beside, os.W_OK):
+        return beside / ".feddg-cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "feddg"
 
 
 def name_of(paths: Sequence[Path], shape: Shape, precision: str) -> str:
