@@ -52,6 +52,7 @@ def test_domains_that_are_held_out_do_not_train_by_default(place):
 def test_options(place):
     data = open_collection("camelyon17", root=str(place), size="8", unseen="pooled")
     assert data.names == ("hospital0", "hospital3", "hospital4", "validation", "test")
+    assert data.protocol == "WILDS, pooled"
     assert data["test"].examples.x.shape == (5, 3, 8, 8)
     assert data.prepare == (IMAGENET,)
     assert load(place, size=8, normalise="none").prepare == (Scale(),)

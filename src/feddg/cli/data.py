@@ -119,6 +119,8 @@ def show(report: dict[str, Any]) -> None:
         table.add_row(Text(row["domain"]), str(row["examples"]), *counts)
     if rows:
         draw(table)
+    if report["splits"]:
+        say(f"splits: {report['splits']}")
     for kind, style in (("problems", "bold red"), ("warnings", "yellow")):
         for line in report[kind]:
             say(f"{kind[:-1]}: {line}", style)

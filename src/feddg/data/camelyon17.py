@@ -13,7 +13,16 @@ from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
 from feddg.data.images import stored
 from feddg.data.spec import DataSpec
-from feddg.data.wilds import Rows, domains, folder, normalisation, table, values
+from feddg.data.wilds import (
+    WAYS,
+    Rows,
+    domains,
+    folder,
+    normalisation,
+    protocol,
+    table,
+    values,
+)
 from feddg.tasks import Classification
 
 VERSION = "1.0"
@@ -43,7 +52,7 @@ def load(
         place, metadata(place), tuple(HOSPITALS.values()), unseen,
         partial(stored, size=size, channels=3),
     )  # fmt: skip
-    return Collection("camelyon17", found, TASK, prepare, drawn, protocol="WILDS")
+    return Collection("camelyon17", found, TASK, prepare, drawn, protocol=protocol("WILDS", unseen))
 
 
 def metadata(place: Path) -> Rows:
@@ -69,7 +78,7 @@ SPEC = DataSpec(
     licence="CC0 (Bándi et al., 2018)",
     source="https://wilds.stanford.edu/datasets/#camelyon17",
     layout="<root>/camelyon17_v1.0/metadata.csv and patches/, or that folder itself",
-    protocols=("WILDS",),
+    protocols=tuple(protocol("WILDS", way) for way in WAYS),
     embedded=False,
     open=load,
     options={

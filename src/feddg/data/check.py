@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from feddg.data import folders, images, tables
+from feddg.data import folders, images, splits, tables
 from feddg.data.catalogue import READING, resolve
-from feddg.data.domain import Collection
+from feddg.data.domain import Collection, Domain
 from feddg.errors import DataError
-from feddg.tasks import Classification
+from feddg.tasks import Classification, Task
 
 FEW = 10  # fewer examples of a class at a site are worth a warning
 
@@ -25,12 +25,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """`problems` must be mended before a run; `warnings` are to be known."""
+    """`problems` must be mended before a run; `warnings` are to be known.
+
+    splits   how the examples and their parts compare with the manifest of splits
+    """
 
     name: str
     rows: tuple[Row, ...]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
+    splits: str = ""
 
     @property
     def ok(self) -> bool:
@@ -48,10 +52,23 @@ def check(path_or_name: str, **options: str) -> Report:
             return _check_images(path_or_name, values)
         if spec.name == "csv":
             return _check_csv(path_or_name, values)
-        rows = _rows(spec.open(**values))
+        opened = spec.open(**values)
     except DataError as problem:
         return Report(path_or_name, (), (str(problem),), ())
-    return Report(path_or_name, rows, (), _warnings(rows))
+    rows = _rows(opened)
+    said, differ = compared(spec.name, opened.protocol, opened.domains, opened.task)
+    return Report(path_or_name, rows, (), (*differ, *_warnings(rows)), said)
+
+
+def compared(
+    name: str, protocol: str, domains: Sequence[Domain], task: Task
+) -> tuple[str, tuple[str, ...]]:
+    """Beside the manifest of splits: in a few words, and what differs."""
+    wanted = splits.known(name, protocol)
+    if wanted is None:
+        return f"not in the manifest for protocol {protocol!r}: nothing to compare with", ()
+    differ = splits.differences(domains, task, wanted)
+    return f"{'not ' * bool(differ)}as in the manifest", differ
 
 
 def _check_images(name: str, values: dict[str, Any]) -> Report:

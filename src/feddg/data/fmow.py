@@ -15,7 +15,16 @@ from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
 from feddg.data.images import stored
 from feddg.data.spec import DataSpec
-from feddg.data.wilds import Rows, domains, folder, normalisation, table, values
+from feddg.data.wilds import (
+    WAYS,
+    Rows,
+    domains,
+    folder,
+    normalisation,
+    protocol,
+    table,
+    values,
+)
 from feddg.errors import DataError
 from feddg.tasks import Classification
 
@@ -59,7 +68,7 @@ def load(
     prepare = normalisation(normalise)
     drawn = augmentation(augment)
     found = domains(place, metadata(place), YEARS, unseen, partial(stored, size=size, channels=3))
-    return Collection("fmow", found, TASK, prepare, drawn, protocol="WILDS")
+    return Collection("fmow", found, TASK, prepare, drawn, protocol=protocol("WILDS", unseen))
 
 
 def metadata(place: Path) -> Rows:
@@ -118,7 +127,7 @@ SPEC = DataSpec(
     source="https://wilds.stanford.edu/datasets/#fmow",
     layout="<root>/fmow_v1.1/rgb_metadata.csv, country_code_mapping.csv and images/, or that"
     " folder itself",
-    protocols=("WILDS",),
+    protocols=tuple(protocol("WILDS", way) for way in WAYS),
     embedded=False,
     open=load,
     options={

@@ -17,7 +17,7 @@ from feddg.data.domain import Collection
 from feddg.data.floats import DTYPES, stored_floats
 from feddg.data.spec import DataSpec
 from feddg.data.transforms import Full
-from feddg.data.wilds import Rows, domains, folder, table, values
+from feddg.data.wilds import WAYS, Rows, domains, folder, protocol, table, values
 from feddg.errors import DataError, unknown
 from feddg.tasks import Regression
 
@@ -66,7 +66,7 @@ def load(
     order = [f"{country}-{area}" for country in COUNTRIES for area in reversed(AREAS)]
     read = partial(stored_floats, shape=SHAPE, precision=precision)
     found = domains(place, metadata(place, fold), order, unseen, read)
-    label = f"WILDS, fold {fold}"
+    label = protocol(f"WILDS, fold {fold}", unseen)
     return Collection("poverty", found, TASK, (Full(),), drawn, protocol=label)
 
 
@@ -118,7 +118,7 @@ SPEC = DataSpec(
     licence="satellite images: US public domain; survey data: DHS (Yeh et al., 2020)",
     source="https://wilds.stanford.edu/datasets/#povertymap",
     layout="<root>/poverty_v1.1/dhs_metadata.csv and images/, or that folder itself",
-    protocols=tuple(f"WILDS, fold {fold}" for fold in FOLDS),
+    protocols=tuple(protocol(f"WILDS, fold {fold}", way) for fold in FOLDS for way in WAYS),
     embedded=False,
     open=load,
     options={

@@ -123,6 +123,10 @@ def domains(
     return tuple(_domain(place, name, rows, at, read) for name, at in lists.items() if at)
 
 
+def protocol(official: str, unseen: str) -> str:
+    return f"{official}, pooled" if unseen == "pooled" else official
+
+
 def normalisation(name: str) -> tuple[Transform, ...]:
     if name not in NORMALISE:
         raise unknown("normalisation", name, NORMALISE)
