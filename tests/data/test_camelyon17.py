@@ -3,9 +3,9 @@
 import pytest
 
 from feddg.benchmark import roles
-from feddg.data.camelyon17 import load
 from feddg.data.catalogue import open_collection
 from feddg.data.domain import federation, official_splits
+from feddg.data.sets.camelyon17 import load
 from feddg.data.transforms import IMAGENET, Scale
 from feddg.errors import ConfigError, DataError
 from feddg.tasks import Classification

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from feddg.data.domain import official_splits
-from feddg.data.fmow import CATEGORIES, REGIONS, load
+from feddg.data.sets.fmow import CATEGORIES, REGIONS, load
 from feddg.errors import DataError
 from tests.data import wilds_layouts
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from feddg.data import poverty
 from feddg.data.domain import official_splits
+from feddg.data.sets import poverty
 from feddg.errors import ConfigError, DataError
 from tests.data import wilds_layouts
 

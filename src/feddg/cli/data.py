@@ -59,8 +59,9 @@ def get(
     ] = None,
 ) -> None:
     """Download a data set from its official source; goes on where it was interrupted."""
-    from feddg.data.get import find, home
+    from feddg.data.get import find
     from feddg.data.get import get as fetched
+    from feddg.data.places import home
 
     source = find(name)
     place = root or home() / name

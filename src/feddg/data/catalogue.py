@@ -5,18 +5,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from feddg.data import (
-    camelyon17,
-    fmow,
-    folders,
-    heart_disease,
-    poverty,
-    rotated_mnist,
-    scaling,
-    tables,
-)  # fmt: skip
+from feddg.data import folders, heart_disease, rotated_mnist, scaling, tables
 from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
+from feddg.data.sets import camelyon17, fmow, poverty
 from feddg.data.spec import DataSpec, Parser
 from feddg.errors import ConfigError, DataError, unknown
 

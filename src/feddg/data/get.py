@@ -62,11 +62,6 @@ def sources() -> Mapping[str, Source]:
     }
 
 
-def home() -> Path:
-    """Where data sets are looked for by name."""
-    return Path(os.environ.get("FEDDG_DATA") or "data").expanduser()
-
-
 def find(name: str) -> Source:
     if name not in sources():
         raise unknown("data set to get", name, sources())
