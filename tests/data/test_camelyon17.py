@@ -3,7 +3,7 @@
 import pytest
 
 from feddg.benchmark import roles
-from feddg.data.catalogue import open_collection
+from feddg.data.catalogue import open_collection, resolve
 from feddg.data.domain import federation, official_splits
 from feddg.data.sets.camelyon17 import load
 from feddg.data.transforms import IMAGENET, Scale
@@ -29,6 +29,16 @@ def test_reads_the_folder_and_its_parent(place):
     assert load(place)["hospital3"].examples.x.equal(x)
     slide = "patient_004_node_4"
     assert data["hospital0"].files[2] == f"patches/{slide}/patch_{slide}_x_64_y_64.png"
+
+
+def test_a_path_is_recognised(tmp_path):
+    """Though all three hold CSVs, as folders of one's own tables do."""
+    for make in (wilds_layouts.camelyon17, wilds_layouts.fmow, wilds_layouts.poverty):
+        folder = make(tmp_path / make.__name__)
+        for path in (folder, folder.parent):
+            assert resolve(str(path), {})[0].name == make.__name__
+    (folder / "dhs_metadata.csv").rename(folder / "metadata.csv")
+    assert resolve(str(folder), {})[0].name == "csv"
 
 
 def test_the_official_split(place):

@@ -43,7 +43,8 @@ def resolve(name_or_path: str, options: Mapping[str, str]) -> tuple[DataSpec, di
             raise ConfigError(f"data set {spec.name} needs root=, a folder with {spec.layout}")
         return spec, values
     if path.is_dir():
-        spec = known["csv" if any(path.glob("*.csv")) else "folder"]
+        own = "csv" if any(path.glob("*.csv")) else "folder"
+        spec = next((s for s in SPECS if s.likeness(path) == 1), known[own])
         return spec, {**spec.parse(options), "root": path}
     if path.exists():
         raise DataError(f"{path} is a file; name the folder, with one CSV per site or with images")

@@ -58,6 +58,16 @@ def folder(root: str | Path, name: str, version: str) -> Path:
     return found
 
 
+def likeness(name: str, *marks: str) -> Callable[[Path], float]:
+    """Whether a folder, or the release in it, has the files that no other data set has."""
+
+    def like(root: Path) -> float:
+        places = (root, *root.glob(f"{name}_v*"))
+        return float(any(all((p / mark).exists() for mark in marks) for p in places))
+
+    return like
+
+
 def table(path: Path, columns: Sequence[str]) -> Columns:
     """The named columns of a CSV, as text."""
     try:

@@ -18,6 +18,7 @@ from feddg.data.wilds import (
     Rows,
     domains,
     folder,
+    likeness,
     normalisation,
     protocol,
     table,
@@ -97,4 +98,5 @@ SPEC = DataSpec(
         "hospital4": 146_722,
     },
     layouts=("WILDS",),
+    likeness=likeness("camelyon17", "metadata.csv", "patches"),
 )

@@ -20,6 +20,7 @@ from feddg.data.wilds import (
     Rows,
     domains,
     folder,
+    likeness,
     normalisation,
     protocol,
     table,
@@ -139,4 +140,5 @@ SPEC = DataSpec(
     },
     notes="The `seq` images are left out. Early years lack classes: --allow-missing-classes.",
     layouts=("WILDS",),
+    likeness=likeness("fmow", "rgb_metadata.csv", "country_code_mapping.csv"),
 )
