@@ -4,7 +4,7 @@ import pytest
 
 from feddg.benchmark import roles
 from feddg.data.catalogue import open_collection, resolve
-from feddg.data.domain import federation, official_splits
+from feddg.data.domain import federation, leave_one_domain_out, official_splits
 from feddg.data.sets.camelyon17 import load
 from feddg.data.transforms import IMAGENET, Scale
 from feddg.errors import ConfigError, DataError
@@ -55,8 +55,11 @@ def test_domains_that_are_held_out_do_not_train_by_default(place):
     options = (("root", str(place)), ("size", "8"))
     chosen = roles.Roles(data="camelyon17", options=options, targets=("hospital2",))
     assert roles.sources(chosen) == ("hospital0", "hospital3", "hospital4")
+    data = load(place, size=8)
+    fed = leave_one_domain_out(data, "hospital0")
+    assert [s.name for s in fed.sites] == ["hospital3", "hospital4"]
     with pytest.raises(DataError, match="all of 'hospital1' is held out by the data's own split"):
-        federation(load(place, size=8), ["hospital1"], ["hospital2"])
+        federation(data, ["hospital1"], ["hospital2"])
 
 
 def test_options(place):

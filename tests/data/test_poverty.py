@@ -1,9 +1,14 @@
 """PovertyMap from WILDS' folder: eight bands, real labels, countries by area, five folds."""
 
+from math import prod
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+import feddg
+import feddg.deploy
 from feddg.data.domain import official_splits
 from feddg.data.sets import poverty
 from feddg.errors import ConfigError, DataError
@@ -86,6 +91,28 @@ def test_pooled_scores_are_those_of_wilds(place):
     assert found["worst_group"] == 0.0  # one urban village: nothing varies
     rural = data.task.scores(torch.tensor([[1.0], [3.0], [2.0]]), test.y[1:], test.groups[1:])
     assert rural["worst_group"] == pytest.approx(0.5)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(prod(wilds_layouts.SHAPE), 1)
+
+    def forward(self, x):
+        return self.fc(x.flatten(1))
+
+
+def test_half_precision_trains_in_full(place, tmp_path):
+    """From the store through a federation to a saved model; the loss falls."""
+    data = poverty.load(place, unseen="pooled")
+    recipe = feddg.Recipe(lr=1e-5, batch_size=4)
+    result = feddg.train(Net(), official_splits(data), "ppdg", rounds=3, recipe=recipe, workers=1)
+    losses = [r["scores"]["test/test"]["loss"] for r in result.records]
+    assert losses[0] > losses[1] > losses[2]
+    assert set(result.scores["test/test"]) == {"loss", "pearson_r", "worst_group"}
+    result.save(tmp_path / "model")
+    said = feddg.deploy.evaluate(feddg.deploy.load_model(tmp_path / "model"), data["test"].examples)
+    assert said.overall.scores["mse"] == pytest.approx(losses[2], rel=1e-5)
 
 
 def test_too_few_source_rows(place, monkeypatch):

@@ -190,6 +190,10 @@ class Collection:
     def names(self) -> tuple[str, ...]:
         return tuple(d.name for d in self.domains)
 
+    def sources(self, held: Sequence[str]) -> tuple[str, ...]:
+        """All domains but those held out, and but those that are so by the data's own split."""
+        return tuple(d.name for d in self.domains if d.name not in held and len(d.trainable))
+
 
 @dataclass(frozen=True, eq=False)
 class Federation:
@@ -285,7 +289,7 @@ def leave_one_domain_out(
     collection: Collection, target: str, *, share: float = 0.0, seed: int = 0
 ) -> Federation:
     """Every other domain is a site; `target` is the unseen one."""
-    sources = [n for n in collection.names if n != target]
+    sources = collection.sources([target])
     collection[target]  # a clear error for an unknown name
     if not sources:
         raise DataError(
