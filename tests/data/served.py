@@ -10,13 +10,17 @@ from typing import Any
 
 @dataclass
 class Site:
-    """`asked`: the Range of every request. `cut`: bytes after which an answer breaks off, once."""
+    """`asked`: the Range of every request. `cut`: bytes after which an answer breaks off, once.
+
+    `shift`: by how much a part that is sent is another than the one asked for.
+    """
 
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str | None] = field(default_factory=list)
     cut: int | None = None
     tags: dict[str, str] = field(default_factory=dict)
     ranges: bool = True
+    shift: int = 0
     port: int = 0
 
     def url(self, name: str) -> str:
@@ -55,7 +59,7 @@ def answer(request: BaseHTTPRequestHandler, site: Site) -> None:
     body, tag = site.files[name], site.tags.get(name, f'"{name}"')
     first = 0
     if wanted and site.ranges and request.headers.get("If-Range", tag) == tag:
-        first = int(wanted.removeprefix("bytes=").partition("-")[0])
+        first = int(wanted.removeprefix("bytes=").partition("-")[0]) + site.shift
     if first and first >= len(body):
         request.send_response(416)
         request.send_header("Content-Range", f"bytes */{len(body)}")

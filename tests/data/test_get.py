@@ -105,6 +105,13 @@ def test_a_server_without_ranges_begins_anew(site, tmp_path):
     assert (tmp_path / "digits.bin").read_bytes() == BODY
 
 
+def test_another_part_than_was_asked_for_is_not_joined(site, tmp_path):
+    site.cut, site.shift = 3000, 7
+    fetched(site, tmp_path)  # without a digest that would tell
+    assert (tmp_path / "digits.bin").read_bytes() == BODY
+    assert site.asked == [None, "bytes=3000-", None]
+
+
 @pytest.mark.parametrize("length", [len(BODY), len(BODY) + 5])
 def test_what_is_whole_already_or_too_long(site, tmp_path, length):
     """Killed between the last byte and the new name; or another file of that name."""

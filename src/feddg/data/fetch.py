@@ -64,6 +64,7 @@ def receive(url: str, part: Path, told: Told) -> None:
     with urlopen(Request(url, headers=headers), timeout=SECONDS) as answer:
         goes_on = answer.status == 206
         if goes_on and begins(answer) != before:
+            part.unlink()
             raise Broken("the server sent another part than was asked for")
         done = before if goes_on else 0
         length = int(answer.headers.get("Content-Length") or 0)
