@@ -143,7 +143,7 @@ def divided(
     """Every domain but the target is a site, and which rows each of them holds out."""
     if target is not None and target not in data.names:
         raise unknown(f"domain of {data.name}", target, data.names)
-    sources = [n for n in data.names if n != target]
+    sources = data.sources([] if target is None else [target])
     if not sources:
         raise DataError(f"{data.name} has one domain only ({target}); holding it out leaves none")
     split = tuple(d.split(share, seed) if d.name in sources else d for d in data.domains)

@@ -40,6 +40,7 @@ def test_every_entry_is_described():
     assert list(specs)[:2] == ["rotated-mnist", "heart-disease"]
     assert list(specs)[-3:] == ["folder", "image-list", "csv"]
     assert {"pacs", "vlcs", "office-home", "domainnet"} <= set(specs)
+    assert {"camelyon17", "poverty", "fmow"} <= set(specs)
     for name, spec in specs.items():
         assert spec.name == name
         texts = (spec.title, spec.summary, spec.size, spec.licence, spec.source, spec.layout)

@@ -1,11 +1,19 @@
-"""`feddg data`: what there is, and whether a folder is fit to use."""
+"""`feddg data`: what there is, where to get it, and whether a folder is fit to use."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from feddg.cli import options as o
 from feddg.cli.draw import draw, print_json, say
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from feddg.data.fetch import Told
 
 SHOWN = ("name", "title", "summary", "size", "licence", "source", "layout", "embedded", "notes")
 WIDE = 12  # more classes than this do not fit a screen
@@ -60,6 +68,59 @@ def check(
         raise typer.Exit(2)
 
 
+def get(
+    name: Annotated[str, typer.Argument(help="A data set's name (feddg data list).")],
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Its folder; the default is $FEDDG_DATA/NAME, else ./data/NAME."),
+    ] = None,
+) -> None:
+    """Download a data set from its official source; goes on where it was interrupted."""
+    from feddg.data.get import find
+    from feddg.data.get import get as fetched
+    from feddg.data.places import home
+
+    source = find(name)
+    place = root or home() / name
+    if source.downloads:
+        say(f"{name}: from {source.page} into {place}", "bold")
+    if source.note:
+        say(source.note)
+    with transfers() as told:
+        lines = fetched(name, source, place, told)
+    for line in lines:
+        say(line)
+
+
+@contextmanager
+def transfers() -> Iterator["Told"]:
+    """A line with a bar per file; nothing where the output is no terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(),
+        TransferSpeedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as shown:
+        rows: dict[str, TaskID] = {}
+
+        def told(file: str, done: int, total: int) -> None:
+            if file not in rows:
+                rows[file] = shown.add_task(file)
+            shown.update(rows[file], completed=done, total=total or None)
+
+        yield told
+
+
 def show(report: dict[str, Any]) -> None:
     name = (
         report["name"]
@@ -69,6 +130,8 @@ def show(report: dict[str, Any]) -> None:
     say(f"{name}{', ' + report['layout'] if report['layout'] else ''}", "bold")
     if report["rows"]:
         draw(table(report["rows"]))
+    if report["splits"]:
+        say(f"splits: {report['splits']}")
     for kind, style in (("problems", "bold red"), ("warnings", "yellow")):
         for line in report[kind]:
             say(f"{kind[:-1]}: {line}", style)

@@ -8,15 +8,18 @@ from feddg.data import image_list
 from feddg.data.domain import Collection
 from feddg.data.places import home
 from feddg.data.sets import (
+    camelyon17,
     digit_five,
     digits_dg,
     domainnet,
     embedded,
+    fmow,
     office_caltech10,
     office_caltech_home,
     office_home,
     own,
     pacs,
+    poverty,
     terra_incognita,
     vlcs,
 )
@@ -35,6 +38,9 @@ SPECS = (
     domainnet.SPEC,
     digits_dg.SPEC,
     digit_five.SPEC,
+    camelyon17.SPEC,
+    poverty.SPEC,
+    fmow.SPEC,
     own.FOLDER,
     own.IMAGE_LIST,
     own.CSV,

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from feddg.data import folders, images, tables
+from feddg.data import folders, images, splits, tables
 from feddg.data.catalogue import SPECS, resolve
-from feddg.data.domain import Collection
+from feddg.data.domain import Collection, Domain
 from feddg.data.listed import IMAGE, Found, Listing
 from feddg.data.sets.own import READING
 from feddg.data.spec import DataSpec
 from feddg.errors import DataError
-from feddg.tasks import Classification
+from feddg.tasks import Classification, Task
 
 LIKE = 0.5  # of a known set's domains and of its classes, for it to be named
 FEW = 10  # fewer examples of a class at a site are worth a warning
@@ -39,6 +39,7 @@ class Report:
     """`problems` must be mended before a run; `warnings` are to be known.
 
     data, layout   the entry of the catalogue that was recognised, and how it lies there
+    splits         how the examples and their parts compare with the manifest of splits
     """
 
     name: str
@@ -47,6 +48,7 @@ class Report:
     warnings: tuple[str, ...]
     data: str = ""
     layout: str = ""
+    splits: str = ""
 
     @property
     def ok(self) -> bool:
@@ -70,23 +72,31 @@ def _report(name: str, spec: DataSpec, values: dict[str, Any]) -> Report:
             return _check_csv(name, values)
         if spec.survey:
             looked = {k: v for k, v in values.items() if k not in IMAGE}
-            return _check_found(name, spec.survey(**looked), values.get("split", ""))
+            return _check_found(name, spec, spec.survey(**looked), values.get("split", "found"))
         opened = spec.open(**values)
     except DataError as problem:
         return Report(name, (), (str(problem),), ())
     rows = tuple(replace(row, published=spec.counts.get(row.domain)) for row in _rows(opened))
-    return Report(name, rows, (), (*_differences(rows), *_warnings(rows)), layout=opened.protocol)
+    said, differ = compared(spec.name, opened.protocol, opened.domains, opened.task)
+    odd = (*_differences(rows), *differ, *_warnings(rows))
+    return Report(name, rows, (), odd, layout=opened.protocol, splits=said)
 
 
-def _check_found(name: str, found: Found, split: str) -> Report:
+def _check_found(name: str, spec: DataSpec, found: Found, split: str) -> Report:
     """Known images: every one is decoded, and counted against the published numbers."""
     rows = tuple(_row(d, listing, found) for d, listing in found.domains.items())
     paths = [path for listing in found.domains.values() for path in listing.paths]
     broken = [str(e) for e in images.decoded(paths, 8, 3) if isinstance(e, DataError)]
-    odd = [*_differences(rows), *_warnings(rows), *found.warnings]
+    official = split != "none" and any(listing.splits for listing in found.domains.values())
+    said, differ = compared(
+        spec.name, f"{'official' if official else 'seeded'} split",
+        splits.undecoded(found.domains, official), Classification(found.classes),
+    )  # fmt: skip
+    odd = [*_differences(rows), *differ, *_warnings(rows), *found.warnings]
     if found.whole and len(paths) != found.whole:
         odd.insert(0, f"{len(paths)} images in all, where {found.whole} are published")
-    return Report(name, rows, (*found.unfit(split), *broken), tuple(odd), layout=found.layout)
+    unfit = (*found.unfit(split), *broken)
+    return Report(name, rows, unfit, tuple(odd), layout=found.layout, splits=said)
 
 
 def _row(domain: str, listing: Listing, found: Found) -> Row:
@@ -119,6 +129,17 @@ def _differences(rows: Sequence[Row]) -> list[str]:
             + (f": {there}" if there else "")
         )
     return said
+
+
+def compared(
+    name: str, protocol: str, domains: Sequence[Domain], task: Task
+) -> tuple[str, tuple[str, ...]]:
+    """Beside the manifest of splits: in a few words, and what differs."""
+    wanted = splits.known(name, protocol)
+    if wanted is None:
+        return f"not in the manifest for protocol {protocol!r}: nothing to compare with", ()
+    differ = splits.differences(domains, task, wanted)
+    return f"{'not ' * bool(differ)}as in the manifest", differ
 
 
 def _check_images(name: str, values: dict[str, Any]) -> Report:

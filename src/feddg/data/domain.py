@@ -34,7 +34,7 @@ class Examples:
 
     store: Tensor
     y: Tensor
-    groups: Tensor | None = None  # an integer per example, for worst-group metrics
+    groups: Tensor | None = None  # an integer per example, for worst-group metrics; < 0: in none
     rows: Tensor | None = None
 
     def __len__(self) -> int:
@@ -109,14 +109,26 @@ def check_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """A domain's examples, and its splits as row numbers: "train", "val", "test"."""
+    """A domain's examples, and its splits as row numbers: "train", "val", "test".
+
+    files   what each example was read from, where it was a file: by that the manifest knows it
+    """
 
     name: str
     examples: Examples
     splits: Mapping[str, Tensor] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("domain", self.name)
+
+    @property
+    def trainable(self) -> Tensor:
+        """The rows to train on: those said to be, else all that are not held out."""
+        given = torch.zeros(len(self.examples), dtype=torch.bool)
+        for at in self.splits.values():
+            given[at] = True
+        return self.splits.get("train", torch.arange(len(given))[~given])
 
     def part(self, split: str) -> Examples | None:
         rows = self.splits.get(split)
@@ -128,10 +140,7 @@ class Domain:
         Only the seed and the number of examples decide which rows: domains that show the same
         objects in the same order (Rotated MNIST) hold out the same objects, so nothing leaks.
         """
-        given = torch.zeros(len(self.examples), dtype=torch.bool)
-        for at in self.splits.values():
-            given[at] = True
-        rows = self.splits.get("train", torch.arange(len(given))[~given])
+        rows = self.trainable
         if "val" in self.splits or not share:
             return replace(self, splits={"train": rows, **self.splits})
         if not 0 < share < 1 or not 0 < round(share * len(rows)) < len(rows):
@@ -193,6 +202,10 @@ class Collection:
     def names(self) -> tuple[str, ...]:
         return tuple(d.name for d in self.domains)
 
+    def sources(self, held: Sequence[str]) -> tuple[str, ...]:
+        """All domains but those held out, and but those that are so by the data's own split."""
+        return tuple(d.name for d in self.domains if d.name not in held and len(d.trainable))
+
 
 @dataclass(frozen=True, eq=False)
 class Federation:
@@ -253,6 +266,12 @@ def federation(
     if len(set(roles)) < len(roles):
         raise DataError(f"{collection.name}: a domain stands in two roles: {', '.join(roles)}")
     unseen(collection, [*targets, *validation])
+    for name in sources:
+        if not len(collection[name].trainable):
+            raise DataError(
+                f"{collection.name}: all of {name!r} is held out by the data's own split; take it"
+                " as a target or for validation"
+            )
     late = joins or {}
     for name, first in late.items():
         if name not in sources:
@@ -282,7 +301,7 @@ def leave_one_domain_out(
     collection: Collection, target: str, *, share: float = 0.0, seed: int = 0
 ) -> Federation:
     """Every other domain is a site; `target` is the unseen one."""
-    sources = [n for n in collection.names if n != target]
+    sources = collection.sources([target])
     collection[target]  # a clear error for an unknown name
     if not sources:
         raise DataError(

@@ -100,7 +100,8 @@ def check_images(size: int, channels: int, normalise: str) -> None:
 def _domain(name: str, listing: Listing, size: int, channels: int, official: bool) -> Domain:
     examples = Examples(stored(listing.paths, size, channels), torch.tensor(listing.labels))
     splits = listing.splits if official else {}
-    return Domain(name, examples, {k: torch.tensor(rows) for k, rows in splits.items() if rows})
+    parts = {k: torch.tensor(rows) for k, rows in splits.items() if rows}
+    return Domain(name, examples, parts, tuple(map(str, listing.paths)))
 
 
 def image_options() -> dict[str, Parser]:

@@ -111,7 +111,7 @@ def _sixths(direction: str, root: Path, seed: int) -> tuple[Domain, ...]:
     order = torch.randperm(len(labels), generator=generator(seed, "rotated-mnist")).numpy()
     rows = [order[k :: len(ANGLES)] for k in range(len(ANGLES))]
     return tuple(
-        _domain(images[r], labels[r], angle, direction)
+        _domain(images[r], labels[r], angle, direction, tuple(map(str, r.tolist())))
         for angle, r in zip(ANGLES, rows, strict=True)
     )
 
@@ -123,9 +123,12 @@ PROTOCOLS: dict[str, tuple[str, Maker]] = {
 }
 
 
-def _domain(images: Bytes, labels: Bytes, angle: int, direction: str) -> Domain:
+def _domain(
+    images: Bytes, labels: Bytes, angle: int, direction: str, numbers: tuple[str, ...] = ()
+) -> Domain:
+    """`numbers`: the digits' positions in the full MNIST, which name them in the manifest."""
     x = torch.from_numpy(rotate(images, TURNS[direction] * angle))[:, None]
-    return Domain(f"m{angle}", Examples(x, _labels(labels)))
+    return Domain(f"m{angle}", Examples(x, _labels(labels)), files=numbers)
 
 
 def _labels(labels: Bytes) -> Tensor:

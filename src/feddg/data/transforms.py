@@ -74,6 +74,24 @@ class Scale:
 
 
 @part()
+class Full:
+    """Half-precision values to float32, images in channels_last; nothing else changes."""
+
+    at: str = ""
+
+    kind: ClassVar[str] = "full"
+
+    def draw(self, rng: torch.Generator, n: int) -> Draw:
+        return {}
+
+    def apply(self, value: Tensor, draw: Draw) -> Tensor:
+        return _channels_last(value)
+
+    def describe(self) -> dict[str, Any]:
+        return _described(self.kind, self.at)
+
+
+@part()
 class Standardise:
     """(value − mean) / std per column, dimension 1; 0 where std is 0 (a constant column)."""
 
@@ -116,7 +134,7 @@ class Impute:
         return _described(self.kind, self.at, fill=self.fill)
 
 
-KINDS: dict[str, type[Any]] = {t.kind: t for t in (Scale, Standardise, Impute)}
+KINDS: dict[str, type[Any]] = {t.kind: t for t in (Scale, Full, Standardise, Impute)}
 
 
 def transform_from(described: Mapping[str, Any]) -> Transform:
