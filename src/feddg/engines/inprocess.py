@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from feddg.data.domain import Site
+from feddg.engines.alone import train
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
 from feddg.tasks import Scores
-from feddg.training import train
 from feddg.trees import Tree
 
 T = TypeVar("T")
