@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, data, methods, model, run
+from feddg.cli import bench, data, methods, model, run, speed
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -42,6 +42,7 @@ app = typer.Typer(
 app.command("run")(graceful(run.run, resumable=True))
 app.command("bench")(graceful(bench.bench, resumable=True))
 app.command("demo")(graceful(bench.demo, resumable=True))
+app.command("bench-speed")(graceful(speed.bench_speed))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))
