@@ -210,7 +210,11 @@ def plain(place: Path, work: Work, threads: int, processes: int) -> Turn:
         assert process.stdout is not None
         process.stdout.readline()
     for process in running:
-        process.communicate("go\n", timeout=LIMIT)
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in running:
+        process.communicate(timeout=LIMIT)
     found = [answer(out) for out in outs]
     return [f["rounds"] for f in found], max(f["startup"] for f in found)
 
