@@ -16,6 +16,7 @@ from torch.func import grad as traced
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree as pytree
 
+from feddg import stages
 from feddg.errors import ConfigError
 from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
 from feddg.optim import Theta
@@ -155,7 +156,11 @@ def updater(
                 own = {k: v.clone() for k, v in own.items()}
             fixed_values = {k: v.clone() for k, v in still.items()}
             values = {**idle, **laid_out(learned, theta["model"]), **own, **fixed_values}
+            if clock := stages.active:
+                clock.enter("data")
             x, taps = changed("", x), sorted(names | (set(also) - {""}))
+            if clock:
+                clock.leave()
             logits, seen = forward(job.model, values, x, taps, changed, training=True)
             losses = []
             for i, term in terms:

@@ -1,5 +1,6 @@
 """Conduct experiments: all of a batch in lockstep, recorded, checkpointed, resumable."""
 
+import json
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,12 +12,12 @@ from typing import Any
 
 from torch import Tensor
 
-from feddg import checkpoint
+from feddg import checkpoint, stages
 from feddg.benchmark.curves import curves
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
-from feddg.checkpoint import Checkpoint
+from feddg.checkpoint import Checkpoint, write_whole
 from feddg.deploy import Architecture, save_model
 from feddg.engines import one_thread, open_engine
 from feddg.engines.compute import Compute
@@ -26,6 +27,7 @@ from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, FeddgError, RunsFailed
 from feddg.interrupts import deferred
 from feddg.packets import Packet, State
+from feddg.stages import stage
 from feddg.tasks import Task
 from feddg.trees import Tree
 from feddg.wire import flatten
@@ -123,6 +125,9 @@ class Conducted:
         """In a folder the chosen state becomes a model, written last of all."""
         if self.folder is None:
             return
+        if stages.active:
+            told = [r for r in stages.active.rounds if self.key in r["rounds"]]
+            write_whole(self.folder.profile, json.dumps(told, indent=1).encode())
         save_model(self.folder.model, self.run, self.chosen[0], self.about(), self.architecture)
         if self.tidy:
             self.folder.checkpoint.unlink(missing_ok=True)
@@ -196,6 +201,8 @@ def conducted(opened: Sequence[Conducted], compute: Compute) -> Generator[Event,
                 starts = [(c.at.next_round, c.at.state) for c in going]
                 for done in rounds(runs, engine, starts, fails):
                     yield from noted(done, by_run, engine)
+                    if stages.active:
+                        stages.active.end_round({by_run[id(r)].key: k.index for r, k in done})
         finally:
             for c in going:
                 c.keep()
@@ -218,7 +225,7 @@ def noted(
     events = []
     for (run, k), scores in zip(done, engine.score(asked), strict=True):
         c, extra = by_run[id(run)], {"curves": more[id(run)]} if id(run) in more else {}
-        with deferred():
+        with deferred(), stage("record"):
             record = c.note(recorded(run, k, scores) | extra, k, engine.memories(run))
         events.append(Event(c.key, c.label, record, c.task.metric))
     yield from events

@@ -42,6 +42,7 @@ def bench(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    profile: o.Profile = False,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
@@ -58,7 +59,7 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown)
+    conduct(wanted, out or Path("runs"), compute, json, markdown, profile)
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -72,15 +73,21 @@ def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> 
 
 
 def conduct(
-    wanted: "Bench", root: Path, how: "Compute | int | None", json: bool, markdown: bool = False
+    wanted: "Bench",
+    root: Path,
+    how: "Compute | int | None",
+    json: bool,
+    markdown: bool = False,
+    profile: bool = False,
 ) -> None:
     from feddg.benchmark.bench import run, table
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import RunsFailed
 
     failure = None
     try:
-        follow(run(wanted, root, how), wanted.unique(), root, quiet=json)
+        drive = profiling if profile else follow
+        drive(run(wanted, root, how), wanted.unique(), root, quiet=json)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

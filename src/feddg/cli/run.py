@@ -20,6 +20,7 @@ WITH_CONFIG = (
     "device",
     "precision",
     "execution",
+    "profile",
     "json",
 )  # all else stands in the file
 
@@ -66,12 +67,13 @@ def run(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    profile: o.Profile = False,
     json: o.Json = False,
 ) -> None:
     """Train one federation by one method; the run's folder holds the model."""
     from feddg.benchmark.driver import conduct
     from feddg.benchmark.protocols import experiment
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import ConfigError
 
     compute = o.compute(workers, device, precision, execution)
@@ -90,7 +92,8 @@ def run(
             participation=asked(participation), min_sites=min_sites,
             allow_missing_classes=allow_missing, diagnostics=diagnostics, task=task,
         )  # fmt: skip
-    follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
+    drive = profiling if profile else follow
+    drive(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
     show(wanted, root / wanted.key, json)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from feddg import stages
 from feddg.local import Trained, Training
 from feddg.training import (
     Batch,
@@ -67,12 +68,17 @@ def train_on(
         todo = zip(
             batches[first:], draws(request, batches[first:], rngs), rates[first:], strict=True
         )
+        clock = stages.active
         for t, (rows, chance, rate) in enumerate(islice(todo, last - first), first):
+            if clock:
+                clock.enter("data")
             if device.type != "cpu":
                 rows, chance = each(lambda v: v.to(device, non_blocking=True), (rows, chance))
             mine = {i: {k: v.index_select(0, rows) for k, v in c.items()} for i, c in own.items()}
             batch = Batch(data.inputs(rows).to(device), data.y[rows].to(device), mine)
             step = torch.tensor(rate, dtype=buffers.dtype, device=device)
+            if clock:
+                clock.leave()
             theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)
             if t >= tail:
                 losses.append(now)

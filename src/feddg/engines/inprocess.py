@@ -11,6 +11,7 @@ from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
+from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.trees import Tree
 
@@ -18,9 +19,13 @@ T = TypeVar("T")
 
 
 def perform(request: Request) -> Answer:
-    if isinstance(request, Prediction):
-        return outputs(request.predictor, request.data, request.prepare)
-    return train(request) if isinstance(request, Training) else evaluate(request)
+    if isinstance(request, Training):
+        with stage("training"):
+            return train(request)
+    with stage("evaluation"):
+        if isinstance(request, Prediction):
+            return outputs(request.predictor, request.data, request.prepare)
+        return evaluate(request)
 
 
 @dataclass(eq=False)
@@ -115,4 +120,5 @@ def evaluations(question: Question) -> list[tuple[str, Evaluation]]:
 
 
 def scored(question: Question) -> dict[str, Scores]:
-    return {name: evaluate(request) for name, request in evaluations(question)}
+    with stage("evaluation"):
+        return {name: evaluate(request) for name, request in evaluations(question)}

@@ -16,6 +16,7 @@ from feddg.engines.inprocess import InProcess, attempted
 from feddg.local import Answer, Evaluation, Request, Training
 from feddg.method import Visit
 from feddg.packets import Reply
+from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.trees import Tree
 
@@ -94,7 +95,8 @@ class Shift(InProcess):
     def trained(self, request: Training) -> Answer:
         try:
             paused = self.since.paused if self.since else None
-            found = train_on(request, paused, self.until)
+            with stage("training"):
+                found = train_on(request, paused, self.until)
         except Exception as error:
             return error
         if isinstance(found, Paused):

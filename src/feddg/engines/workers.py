@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from feddg import wire
+from feddg import stages, wire
 from feddg.engines.alone import Paused
 from feddg.engines.inprocess import InProcess, scored
 from feddg.engines.loop import Failure, Post, Question, Run
@@ -29,6 +29,7 @@ from feddg.engines.pieces import LEAST, Handed, cuts, shifted
 from feddg.errors import FeddgError, SiteFailure, explained
 from feddg.interrupts import deferred
 from feddg.packets import Inbox, Reply, State
+from feddg.stages import stage
 from feddg.tasks import Scores
 
 Task = tuple[str, dict[str, Any], list[bytes]]  # what to do, its small arguments, its packets
@@ -112,9 +113,10 @@ class Workers(InProcess):
             if "error" in head:
                 answers[place[id(post)]].append(Failure(site.name, head["error"]))
                 continue
-            reply = wire.unpack_packet(packets[0])
-            assert isinstance(reply, Reply)
-            self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
+            with stage("wire"):
+                reply = wire.unpack_packet(packets[0])
+                assert isinstance(reply, Reply)
+                self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
             answers[place[id(post)]].append(reply)
         return answers
 
@@ -167,12 +169,16 @@ class Workers(InProcess):
             while idle and todo:
                 at, pipe = todo.popleft(), idle.pop()
                 busy[pipe] = at
-                with alive():
+                with alive(), stage("wire"):
                     send(pipe, *task(at))
-            for ready in wait(list(busy)):
+            with stage("waiting"):
+                over = wait(list(busy))
+            for ready in over:
                 assert isinstance(ready, Connection)
-                with alive():
+                with alive(), stage("wire"):
                     _, head, packets = receive(ready)
+                if stages.active:
+                    stages.active.add(head.pop("spent"))
                 at = busy.pop(ready)
                 idle.append(ready)
                 if unfinished(at, head, packets):
@@ -229,10 +235,17 @@ def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run], p
         other.close()
     torch.set_num_threads(1)
     keep_memory()
+    if stages.active:
+        stages.active = stages.Stages()
     try:
         while True:
             what, head, packets = receive(pipe)
-            send(pipe, "answer", *carried_out(what, head, packets, runs))
+            if stages.active:  # what went before was idleness
+                stages.active.take()
+            answer, packets = carried_out(what, head, packets, runs)
+            if stages.active:
+                answer["spent"] = stages.active.take()
+            send(pipe, "answer", answer, packets)
     except (EOFError, ConnectionError):
         os._exit(0)
 
