@@ -18,6 +18,7 @@ from feddg.cli import (
     report,
     reproduce,
     run,
+    speed,
     sweep,
     table,
 )
@@ -63,6 +64,7 @@ app.command("report")(graceful(report.report))
 app.command("figure")(graceful(figure.figure))
 app.command("reproduce")(graceful(reproduce.reproduce, keeps=ROUNDS))
 app.command("sweep")(graceful(sweep.sweep, keeps=ROUNDS))
+app.command("bench-speed")(graceful(speed.bench_speed))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))

@@ -47,6 +47,7 @@ def bench(
     execution: o.Execution = "auto",
     track: o.Track = None,
     shard: o.Shard = None,
+    profile: o.Profile = False,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
@@ -64,7 +65,9 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown, part(shard), o.sinks(track))
+    conduct(
+        wanted, out or Path("runs"), compute, json, markdown, part(shard), o.sinks(track), profile
+    )
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -85,16 +88,18 @@ def conduct(
     markdown: bool = False,
     shard: "Shard | None" = None,
     sinks: "Sequence[Sink]" = (),
+    profile: bool = False,
 ) -> None:
     from feddg.benchmark.bench import run, table
     from feddg.benchmark.shards import WHOLE
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import RunsFailed
 
     failure, part, runs = None, shard or WHOLE, wanted.unique()
     mine = {key: runs[key] for key in part.mine(runs)}
     try:
-        follow(run(wanted, root, how, part), mine, root, quiet=json, sinks=sinks)
+        drive = profiling if profile else follow
+        drive(run(wanted, root, how, part), mine, root, quiet=json, sinks=sinks)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

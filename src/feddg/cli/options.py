@@ -43,6 +43,9 @@ Precision = Annotated[str, typer.Option(help="auto, fp32, tf32 or bf16 (on a GPU
 Execution = Annotated[
     str, typer.Option(help="How sites are trained: auto, one-by-one, workers, stacked or streams.")
 ]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Show where time goes, and keep it in profile.json.")
+]
 Diagnostics = Annotated[
     str | None,
     typer.Option(

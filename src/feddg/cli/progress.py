@@ -98,6 +98,27 @@ def warned(sentence: str) -> None:
     print(f"feddg: {sentence}", file=sys.stderr)
 
 
+def profiling(
+    events: Iterable[Event],
+    experiments: Mapping[str, Experiment],
+    root: Path,
+    quiet: bool = False,
+    sinks: "Sequence[Sink]" = (),
+) -> None:
+    """As `follow`, and then a table of where time went, on standard error too."""
+    from feddg.stages import profiled, table
+
+    with profiled() as found:
+        follow(events, experiments, root, quiet, sinks)
+    print(f"where time went in {len(found.rounds)} rounds:", file=sys.stderr)
+    head = ("stage", "s", "share", "s in workers")
+    rows = [head, *table(found.rounds)]
+    wide = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    for first, *more in rows:
+        numbers = (v.rjust(w) for v, w in zip(more, wide[1:], strict=True))
+        print("  ".join([first.ljust(wide[0]), *numbers]), file=sys.stderr)
+
+
 def generated(events: Iterable[Event]) -> Generator[Event, None, None]:
     yield from events
 

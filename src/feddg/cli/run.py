@@ -21,6 +21,7 @@ WITH_CONFIG = (
     "precision",
     "execution",
     "track",
+    "profile",
     "json",
 )  # all else stands in the file
 
@@ -68,12 +69,13 @@ def run(
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
     track: o.Track = None,
+    profile: o.Profile = False,
     json: o.Json = False,
 ) -> None:
     """Train one federation by one method; the run's folder holds the model."""
     from feddg.benchmark.driver import conduct
     from feddg.benchmark.protocols import experiment
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import ConfigError
 
     compute = o.compute(workers, device, precision, execution)
@@ -93,7 +95,8 @@ def run(
             allow_missing_classes=allow_missing, diagnostics=diagnostics, task=task,
         )  # fmt: skip
     events, sinks = conduct([wanted], root, compute), o.sinks(track)
-    follow(events, {wanted.key: wanted}, root, quiet=json, sinks=sinks)
+    drive = profiling if profile else follow
+    drive(events, {wanted.key: wanted}, root, quiet=json, sinks=sinks)
     show(wanted, root / wanted.key, json)
 
 
