@@ -24,7 +24,7 @@ mkdir -p "$out"
 
 others="fada,shot,shot(beta=0.0),kd3a,fedavg,ind-ensemble,source-only,oracle"
 early="where=['features.0','features.1','features.2','features.3']" # as bn1 and layer1 of a ResNet
-still="copa(geometric=False),copa-uda(geometric=False)"
+still="copa(geometric=False),copa-uda(geometric=False)" sure="copa-uda(threshold=0.7)"
 failed=0
 
 copa() { # without and with adaptation, and Figure 4's other three; $1: options of all of them
@@ -47,7 +47,7 @@ bench() { # name, data, methods, more options
 for stage in "$@"; do
     case $stage in
     rotated)
-        bench rotated rotated-mnist "$(copa),$still,$others" --seeds 3 --schedule short
+        bench rotated rotated-mnist "$(copa),$sure,$still,$others" --seeds 3 --schedule short
         ;;
     office)
         bench office office-caltech10 "$(copa "$early"),$others" --seeds 1 --schedule short \
@@ -57,7 +57,7 @@ for stage in "$@"; do
         bench digits digit-five "$(copa),$others" --seeds 1 --schedule short \
             --data-option domains=mnist,mnist_m,usps
         ;;
-    long) bench long rotated-mnist "$(copa),$still,$others" --seeds 3 --targets m0,m75 ;;
+    long) bench long rotated-mnist "$(copa),$sure,$still,$others" --seeds 3 --targets m0,m75 ;;
     *) echo "unknown stage $stage: rotated, office, digits or long" >&2 && exit 2 ;;
     esac
 done
