@@ -12,6 +12,7 @@ from feddg.report.figures.common import (
     Charts,
     at,
     by_row,
+    distinct,
     lacking,
     metric,
     numbered,
@@ -46,7 +47,7 @@ def sources(runs: Sequence[StoredRun]) -> Chart:
     group = one_protocol(runs)
     target = group.targets[0]
     found: dict[str, dict[float, list[float]]] = {}
-    for run in on(group.runs, target):
+    for run in distinct(on(group.runs, target)):
         one = run.experiment
         value = shown_score(group, target)(run.selected(group.task))
         if value is not None and not (one.pooled or one.oracle):
