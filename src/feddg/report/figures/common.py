@@ -14,9 +14,13 @@ Charts = tuple[Chart, ...]
 MERGED = "merged"
 
 
-def lacking(figure: str, what: str, command: str) -> ConfigError:
+class Lacking(ConfigError):
+    """The runs do not have what a figure needs; whoever draws all that there are passes over it."""
+
+
+def lacking(figure: str, what: str, command: str) -> Lacking:
     """One sentence: what the runs lack, and the command that makes them."""
-    return ConfigError(f"the figure {figure} needs {what}; make some with `{command}`")
+    return Lacking(f"the figure {figure} needs {what}; make some with `{command}`")
 
 
 def one_protocol(runs: Sequence[StoredRun]) -> Group:
