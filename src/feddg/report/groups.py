@@ -47,7 +47,7 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        return max(len(s) for row in self.scores.values() for s in row.values())
+        return max((len(s) for row in self.scores.values() for s in row.values()), default=0)
 
     def table(self) -> Table:
         rows = (

@@ -18,6 +18,7 @@ def test_rounds_are_means_over_seeds():
         stored("csac", seed=0, accuracies=(0.5, None)),
         stored("fedavg", target="m15", accuracies=(0.1, 0.2)),
         stored("fedavg", accuracies=(0.99, 0.99), pooled=True),
+        stored("fedavg", accuracies=(0.6, 0.8), diagnostics="curves"),  # the same run once more
     ]
     m0, m15 = rounds(runs)
     fedavg, csac = m0.series

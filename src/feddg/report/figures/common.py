@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from feddg.benchmark.experiment import plain
 from feddg.benchmark.selection import Record
 from feddg.benchmark.stored import StoredRun
 from feddg.benchmark.table import Number, scale, shown_metric
@@ -14,9 +15,18 @@ Charts = tuple[Chart, ...]
 MERGED = "merged"
 
 
-def lacking(figure: str, what: str, command: str) -> ConfigError:
+class Lacking(ConfigError):
+    """The runs do not have what a figure needs; whoever draws all that there are passes over it."""
+
+
+def lacking(figure: str, what: str, command: str) -> Lacking:
     """One sentence: what the runs lack, and the command that makes them."""
-    return ConfigError(f"the figure {figure} needs {what}; make some with `{command}`")
+    return Lacking(f"the figure {figure} needs {what}; make some with `{command}`")
+
+
+def named(*parts: str) -> str:
+    """A chart's key, fit for a file's name."""
+    return "-".join(map(plain, parts))
 
 
 def one_protocol(runs: Sequence[StoredRun]) -> Group:
@@ -31,10 +41,19 @@ def one_protocol(runs: Sequence[StoredRun]) -> Group:
     return groups[0]
 
 
+def distinct(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """By seed; one that was run again (for its diagnostics, or elsewhere) counts once."""
+    found: dict[tuple[str, tuple[str, ...], int], StoredRun] = {}
+    for run in sorted(runs, key=lambda r: (*place(r), not r.finished)):
+        one = run.experiment
+        found.setdefault((row_name(one), one.targets, one.seed), run)
+    return list(found.values())
+
+
 def by_row(runs: Iterable[StoredRun]) -> dict[str, list[StoredRun]]:
     """Methods in the catalogue's order, their runs by seed; bounds are left out."""
     found: dict[str, list[StoredRun]] = {}
-    for run in sorted(runs, key=place):
+    for run in distinct(runs):
         if not bound(run.experiment):
             found.setdefault(row_name(run.experiment), []).append(run)
     return found
