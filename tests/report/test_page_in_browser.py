@@ -292,11 +292,13 @@ def test_on_paper_it_is_light_and_without_controls(seen):
     try:
         shown = seen.run(
             "const style = (css) => getComputedStyle(document.querySelector(css));"
-            "return [style('body').backgroundColor, style('.bar').display, style('.tools').display]"
+            "const bar = document.querySelector('g.bar rect').getBoundingClientRect();"
+            "return [style('body').backgroundColor, style('.head').display,"
+            " style('.tools').display, bar.height > 0]"
         )
     finally:
         seen.devtools("Emulation.setEmulatedMedia", media="")
-    assert shown == ["rgb(255, 255, 255)", "none", "none"]
+    assert shown == ["rgb(255, 255, 255)", "none", "none", True]
 
 
 def test_keys_alone_reach_everything(seen):
