@@ -141,6 +141,7 @@ LATEX = r"""\begin{table}
     method & a & b & average \\
     \midrule
     a alone & -- & 62.00 $\pm$ 1.00 & -- \\
+    \midrule
     fedavg & \textbf{81.00 $\pm$ 1.00} & \textbf{70.50 $\pm$ 0.50} & \textbf{75.75 $\pm$ 0.75} \\
     fedprox & \underline{80.00} & \textbf{70.50 $\pm$ 0.50} & \underline{75.00} \\
     \bottomrule

@@ -124,5 +124,6 @@ def test_the_tables_of_a_bench_come_back_from_its_runs(tmp_path):
     ours = {r.name: (r.numbers, r.average) for r in again.rows}
     assert ours == {r.name: (r.numbers, r.average) for r in printed.rows}
     assert again.title == printed.title
+    assert again.notes == printed.notes[:1]  # the data set's own; the others are of single runs
     order = in_order(group.runs)
     assert [n for n in order if n != "hungarian"] == ["cleveland", "switzerland", "va"]

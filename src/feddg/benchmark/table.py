@@ -133,6 +133,8 @@ class Table:
         best = [self.marks(i) for i in range(len(self.columns) + 1)]
         body = []
         for k, row in enumerate(self.rows):
+            if k and self.rows[k - 1].reference and not row.reference:
+                body.append(r"\midrule")
             numbers = (*row.numbers, row.average)
             line = [escaped(row.name)]
             line += [best[i].get(k, "{}").replace("{}", in_latex(n)) for i, n in enumerate(numbers)]

@@ -62,43 +62,61 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
     except ImportError:
         raise ConfigError("figures need matplotlib: pip install 'feddg[report]'") from None
 
-    across = min(len(charts), ACROSS)
+    across = min(len(charts), 2 if even(charts) else ACROSS)
     down = ceil(len(charts) / across)
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(max(WIDTH * across, 5.2), HEIGHT * down + 0.6))
         FigureCanvasAgg(drawn)
         drawn.set_layout_engine("constrained")
-        grid = drawn.subplots(down, across, squeeze=False)
+        level = len({(c.kind, c.y) for c in charts}) == 1 and charts[0].kind == "line"
+        grid = drawn.subplots(down, across, squeeze=False, sharey=level)
         shared = len(charts) > 1 and len({named(c) for c in charts}) == 1
         for ax, chart in zip(grid.flat, charts, strict=False):
-            panel(ax, chart, legend=not shared)
+            panel(ax, chart, legend=not shared, levels=levels(charts))
+            if level and ax not in grid[:, 0]:
+                ax.set_ylabel("")
         for ax in list(grid.flat)[len(charts) :]:
             ax.set_axis_off()
         if shared and len(named(charts[0])) > 1:
             handles, names = grid.flat[0].get_legend_handles_labels()
             drawn.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6))
-        notes = "\n".join(dict.fromkeys(c.note for c in charts if c.note))
-        if notes:
-            width = int(24 * drawn.get_figwidth())
-            text = "\n".join(fill(line, width) for line in notes.splitlines()[:4])
-            drawn.supxlabel(text, fontsize=6, color="#888888", x=0.01, ha="left")
+        text = fill(noted(charts), int(22 * drawn.get_figwidth()))
+        drawn.supxlabel(text, fontsize=6, color="#888888", x=0.01, ha="left")
         yield drawn
+
+
+def even(charts: Sequence[Chart]) -> bool:
+    """Two by two; clouds come in pairs, by class and by domain."""
+    return len(charts) == 4 or all(c.kind == "scatter" for c in charts)
+
+
+def noted(charts: Sequence[Chart]) -> str:
+    """Every panel's note; how they all begin is said once."""
+    notes = list(dict.fromkeys(c.note for c in charts if c.note))
+    heads = {n.partition(". ")[0] for n in notes}
+    if len(notes) < 2 or len(heads) > 1:
+        return ". ".join(notes)
+    return f"{heads.pop()}. " + ". ".join(n.partition(". ")[2] for n in notes)
 
 
 def named(chart: Chart) -> tuple[str, ...]:
     return tuple(dict.fromkeys(s.name for s in chart.series))
 
 
-def panel(ax: "Axes", chart: Chart, legend: bool = True) -> None:
+def panel(ax: "Axes", chart: Chart, legend: bool = True, levels: Sequence[float] = ()) -> None:
     ax.set_title(fill(chart.title, 44))
     ax.set_xlabel(chart.x)
     ax.set_ylabel(chart.y)
-    DRAWN[chart.kind](ax, chart)
+    if chart.kind == "surface":
+        surface(ax, chart, levels)
+    else:
+        DRAWN[chart.kind](ax, chart)
     if chart.reference is not None:
         ax.axhline(chart.reference, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    if legend and len(named(chart)) > 1 and chart.kind != "surface":
-        many = len(named(chart)) > 6
-        ax.legend(loc="upper left" if many else "best", ncols=1 + many,
+    if legend and len(named(chart)) > 1 and ax.get_legend_handles_labels()[0]:
+        most = {"line": 6, "bar": 2}.get(chart.kind, 0)  # names for which there is room inside
+        many = len(named(chart)) > most
+        ax.legend(loc="upper left" if many else "best", ncols=1 + (len(named(chart)) > 12),
                   **({"bbox_to_anchor": (1.0, 1.0)} if many else {}))  # fmt: skip
 
 
@@ -115,9 +133,12 @@ def known(series: Series) -> list[tuple[float | str, float, float]]:
 
 
 def lines(ax: "Axes", chart: Chart) -> None:
-    """Lines with a band of ± the error; a single point is a marker."""
+    """Lines with a band of ± the error."""
     from matplotlib.ticker import MaxNLocator
 
+    if not chart.y:
+        ranks(ax, chart)
+        return
     for one, label in labelled(chart):
         colour, marker = looks(chart)[one.name]
         points = known(one)
@@ -133,8 +154,28 @@ def lines(ax: "Axes", chart: Chart) -> None:
                             color=colour, alpha=0.15, linewidth=0)  # fmt: skip
     if all(float(x).is_integer() for s in chart.series for x in s.x):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if not chart.y:
-        ax.set_yticks([])
+    places = [float(x) for s in chart.series for x in s.x]
+    edge = 0.03 * (max(places) - min(places)) or 0.5
+    ax.set_xlim(min(places) - edge, max(places) + edge)  # also where all lines have gaps
+
+
+def ranks(ax: "Axes", chart: Chart) -> None:
+    """Points without a height that means anything: each named beside it, and bars below."""
+    for one in chart.series:
+        x, y = [float(v) for v in one.x], [v for v in one.y if v is not None]
+        if len(x) == 1:
+            colour, marker = looks(chart)[one.name]
+            ax.plot(x, y, color=colour, marker=marker, markersize=6)
+            ax.annotate(one.text[0], (x[0], y[0]), textcoords="offset points", xytext=(8, 0),
+                        va="center")  # fmt: skip
+        else:
+            ax.plot(x, y, color=INK, linewidth=3.5, solid_capstyle="round")
+            ax.annotate(one.name, (x[-1], y[-1]), textcoords="offset points", xytext=(8, 0),
+                        va="center", color="#888888", fontsize=8)  # fmt: skip
+    most = max(float(v) for s in chart.series for v in s.x)
+    ax.set_xlim(0.8, most + 0.45 * (most - 0.8))  # room for the names
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
 
 
 def labelled(chart: Chart) -> Iterator[tuple[Series, str]]:
@@ -146,7 +187,7 @@ def labelled(chart: Chart) -> Iterator[tuple[Series, str]]:
 
 
 def bars(ax: "Axes", chart: Chart) -> None:
-    """Groups of bars side by side; the axis begins where differences can be seen, and says so."""
+    """Groups of bars side by side. Percentages that are all high do not begin at zero."""
     names = list(dict.fromkeys(str(x) for s in chart.series for x in s.x))
     size = 0.8 / len(chart.series)
     for k, one in enumerate(chart.series):
@@ -156,7 +197,7 @@ def bars(ax: "Axes", chart: Chart) -> None:
         drawn = ax.bar(places, [y for _, y, _ in points], size * 0.92, color=colour,
                        label=one.name, yerr=[e for _, _, e in points],
                        error_kw={"elinewidth": 1, "capsize": 2, "ecolor": INK})  # fmt: skip
-        if len(points) * len(chart.series) <= 12:
+        if len(points) * len(chart.series) <= 8:
             ax.bar_label(drawn, fmt="%.3g", fontsize=7, padding=2)
     ax.set_xticks(range(len(names)), names)
     if len(names) > 3 or max(map(len, names)) > 12:
@@ -165,15 +206,20 @@ def bars(ax: "Axes", chart: Chart) -> None:
             tick.set_horizontalalignment("right")
             tick.set_rotation_mode("anchor")
     ax.grid(axis="x", visible=False)
-    ax.set_ylim(*span([y for s in chart.series for _, y, _ in known(s)]))
+    ax.margins(y=0.22 if len(chart.series) > 1 else 0.08)  # room for the legend
+    level = span([(y - e, y + e) for s in chart.series for _, y, e in known(s)])
+    if "%" in chart.y and level:
+        ax.set_ylim(*level)
 
 
-def span(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """From zero, unless all bars are high and nearly level."""
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    if low > 0 and high - low < 0.25 * high:
-        return low - max(0.6 * (high - low), 0.02 * high), None
-    return None, None
+def span(values: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """Of (value - error, value + error): None, as usual, unless all are high and nearly level."""
+    low = min((v for v, _ in values), default=0.0)
+    high = max((v for _, v in values), default=0.0)
+    if low <= 0 or high - low >= 0.25 * high:
+        return None
+    low -= max(0.6 * (high - low), 0.02 * high)
+    return low, high + 0.2 * (high - low)
 
 
 def scatter(ax: "Axes", chart: Chart) -> None:
@@ -187,20 +233,30 @@ def scatter(ax: "Axes", chart: Chart) -> None:
     if not (chart.x or chart.y):
         ax.set_xticks([])
         ax.set_yticks([])
+        ax.spines[["left", "bottom"]].set_visible(False)
 
 
-def surface(ax: "Axes", chart: Chart) -> None:
-    """Heights as filled contours, on steps that show the valley; the others as spots."""
+def levels(charts: Sequence[Chart]) -> list[float]:
+    """Steps that show the valleys; the same for surfaces side by side, so that flat looks flat."""
+    import numpy as np
+
+    z = [v for c in charts if c.kind == "surface" for row in c.series[0].z for v in row]
+    steps = np.unique(np.quantile(z, np.linspace(0, 1, 16))).tolist() if z else []
+    return steps if len(steps) != 1 else [steps[0], steps[0] + 1e-6]
+
+
+def surface(ax: "Axes", chart: Chart, levels: Sequence[float]) -> None:
+    """Heights as filled contours; the others as spots, with a line from the first."""
     import numpy as np
 
     ground, *spots = chart.series
     z = np.asarray(ground.z)
-    levels = np.unique(np.quantile(z, np.linspace(0, 1, 16)))
-    levels = levels if len(levels) > 1 else np.array([z.min(), z.min() + 1e-6])
     x, y = np.asarray(ground.x, dtype=float), np.asarray(ground.y, dtype=float)
     drawn = ax.contourf(x, y, z, levels=levels, cmap="Blues")
     ax.contour(x, y, z, levels=levels, colors="white", linewidths=0.4)
-    ax.figure.colorbar(drawn, ax=ax, label=ground.name, format="%.3g", ticks=levels[::3])
+    ax.figure.colorbar(
+        drawn, ax=ax, label=ground.name, format="%.3g", ticks=levels[::3], fraction=0.046, pad=0.03
+    )
     for k, one in enumerate(spots):
         path = [float(v) for v in one.x], [float(v or 0) for v in one.y]
         ax.plot(*path, color=INK, linewidth=0.9, linestyle=(0, (3, 2)), zorder=3)
@@ -212,6 +268,7 @@ def surface(ax: "Axes", chart: Chart) -> None:
         ax.annotate(one.name, spot, textcoords="offset points", xytext=(6, 6), fontsize=8,
                     bbox=box, zorder=5)  # fmt: skip
     ax.grid(visible=False)
+    ax.set_aspect("equal")  # distances between models are what it shows
 
 
-DRAWN = {"line": lines, "bar": bars, "scatter": scatter, "surface": surface}
+DRAWN = {"line": lines, "bar": bars, "scatter": scatter}

@@ -39,6 +39,7 @@ class Group:
     targets: tuple[str, ...]
     references: frozenset[str] = frozenset()
     published: tuple[str, str] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -46,7 +47,7 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        return max(len(s) for row in self.scores.values() for s in row.values())
+        return max((len(s) for row in self.scores.values() for s in row.values()), default=0)
 
     def table(self) -> Table:
         rows = (
@@ -56,7 +57,7 @@ class Group:
             )
             for row, found in self.scores.items()
         )
-        return Table(self.title, self.targets, tuple(rows), seeds=self.seeds,
+        return Table(self.title, self.targets, tuple(rows), self.notes, seeds=self.seeds,
                      published=self.published is not None)  # fmt: skip
 
 
@@ -107,6 +108,7 @@ def group(runs: Sequence[StoredRun]) -> Group:
         heading(first, task, seeds), task, tuple(runs), scores, targets,
         frozenset(row_name(r.experiment) for r in runs if bound(r.experiment)),
         protocol(first.data, first.data_options).published if as_published(first) else None,
+        protocol(first.data, first.data_options).notes,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 from math import isfinite
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -92,7 +93,8 @@ def test_what_is_lacking_is_one_sentence_with_a_command_that_there_is(key):
     assert "\n" not in text
     program, command, *words = shlex.split(text.partition("`")[2].partition("`")[0])
     assert program == "feddg"
-    known = {o for p in get_command(app).commands[command].params for o in p.opts}
+    commands: Any = get_command(app)
+    known = {o for p in commands.commands[command].params for o in p.opts}
     assert {w for w in words if w.startswith("--")} <= known
 
 

@@ -17,7 +17,7 @@ def test_bars_are_averages_over_targets_under_the_papers_names():
     chart = copa_collaboration(runs)
     [bars] = chart.series
     assert bars.x[:2] == ("COPA (CoFC)", "w/o CoFC")
-    assert bars.y == (pytest.approx(85), None, None, None, None)
+    assert bars.y == pytest.approx((85, None, None, None, None))
     assert "copa(branch='none')" in chart.note
     other = copa_normalisation(runs)
     assert other.series[0].y[0] == pytest.approx(85)
@@ -32,8 +32,8 @@ def test_agreement_has_bars_by_target():
     chart = copa_agreement(runs)
     biggest, mean = chart.series
     assert (biggest.name, biggest.x, biggest.y) == ("COPA (max)", ("m0", "m15"), (60, None))
-    assert mean.y == (pytest.approx(85), 70)
-    assert mean.error == (pytest.approx(5), None)
+    assert mean.y == pytest.approx((85, 70))
+    assert mean.error == pytest.approx((5, None))
 
 
 def test_the_critical_difference_diagram():
@@ -64,5 +64,5 @@ def test_cost_is_the_mean_over_rounds():
     ]  # fmt: skip
     time, sent = cost(runs)
     assert (time.series[0].x, time.series[0].y) == (("fedavg",), (2.5,))
-    assert time.series[0].error == (pytest.approx(0.5),)
+    assert time.series[0].error == pytest.approx((0.5,))
     assert {s.name: s.y for s in sent.series} == {"to the sites": (2.0,), "from them": (1.0,)}

@@ -12,12 +12,14 @@ from feddg.report.figures.common import (
     Charts,
     at,
     by_row,
+    distinct,
     lacking,
     metric,
     numbered,
     on,
     one_protocol,
     over_rounds,
+    preferred,
     shown_score,
     told,
 )
@@ -45,7 +47,7 @@ def sources(runs: Sequence[StoredRun]) -> Chart:
     group = one_protocol(runs)
     target = group.targets[0]
     found: dict[str, dict[float, list[float]]] = {}
-    for run in on(group.runs, target):
+    for run in distinct(on(group.runs, target)):
         one = run.experiment
         value = shown_score(group, target)(run.selected(group.task))
         if value is not None and not (one.pooled or one.oracle):
@@ -127,7 +129,7 @@ def with_parameter(group: Group, link: str, parameter: str) -> Iterator[tuple[st
 def curves(runs: Sequence[StoredRun]) -> Charts:
     """CSAC's Fig. 9: whose model (a panel) on which domain (a line; dashed: the unseen one).
 
-    Of the first method among the runs, on its first target.
+    Of CSAC, or else of the first method among the runs; on its first target.
     """
     group = one_protocol(runs)
     rows = by_row(r for r in group.runs if all("curves" in k for k in r.records))
@@ -137,7 +139,7 @@ def curves(runs: Sequence[StoredRun]) -> Charts:
             f"feddg run {group.runs[0].experiment.data} --method csac --target"
             f" {group.targets[0]} --diagnostics curves",
         )  # fmt: skip
-    row = next(iter(rows))
+    row = preferred(rows, "csac")
     target = next(t for t in group.targets if on(rows[row], t))
     chosen = on(rows[row], target)
     whose = [n for n in in_order(chosen) if n != target]

@@ -31,13 +31,27 @@ def one_protocol(runs: Sequence[StoredRun]) -> Group:
     return groups[0]
 
 
+def distinct(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """By seed; one that was run again (for its diagnostics, or elsewhere) counts once."""
+    found: dict[tuple[str, tuple[str, ...], int], StoredRun] = {}
+    for run in sorted(runs, key=lambda r: (*place(r), not r.finished)):
+        one = run.experiment
+        found.setdefault((row_name(one), one.targets, one.seed), run)
+    return list(found.values())
+
+
 def by_row(runs: Iterable[StoredRun]) -> dict[str, list[StoredRun]]:
     """Methods in the catalogue's order, their runs by seed; bounds are left out."""
     found: dict[str, list[StoredRun]] = {}
-    for run in sorted(runs, key=place):
+    for run in distinct(runs):
         if not bound(run.experiment):
             found.setdefault(row_name(run.experiment), []).append(run)
     return found
+
+
+def preferred(rows: Mapping[str, list[StoredRun]], link: str) -> str:
+    """The row of the method that the paper draws, where it is there; else the first."""
+    return next((row for row in rows if link in row.partition("(")[0].split("+")), next(iter(rows)))
 
 
 def on(runs: Iterable[StoredRun], target: str) -> list[StoredRun]:

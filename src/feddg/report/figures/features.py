@@ -27,7 +27,7 @@ from feddg.seeds import generator
 from feddg.tasks import Classification
 from feddg.weights import Weights
 
-POINTS = 900  # over all domains
+POINTS = 600  # over all domains
 METHODS = 4  # a t-SNE each takes seconds
 Points = dict[tuple[str, str], list[tuple[float, float]]]  # (domain, class) -> where
 

@@ -19,8 +19,8 @@ from feddg.report.groups import Group
 from feddg.seeds import generator
 from feddg.weights import Weights
 
-GRID, MARGIN = 21, 0.35  # points a side; how far beyond the models, of the larger side
-EXAMPLES = 256
+GRID, MARGIN = 21, 0.25  # points a side; how far beyond the models, of their larger spread
+EXAMPLES = 128
 METHODS = 4
 
 
@@ -64,12 +64,12 @@ class Plane:
         return Weights(torch.cat([moved, self.origin.buffers]), self.origin.layout)
 
     def sides(self, points: int = GRID) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Around all models, with a margin."""
-        xs, ys = zip(*[(0.0, 0.0), *self.sites.values()], strict=True)
-        edge = MARGIN * max(max(xs) - min(xs), max(ys) - min(ys))
-        return tuple(
-            tuple(torch.linspace(min(v) - edge, max(v) + edge, points).tolist()) for v in (xs, ys)
-        )  # type: ignore[return-value]
+        """A square around all models, with a margin."""
+        columns = list(zip((0.0, 0.0), *self.sites.values(), strict=True))
+        half = (0.5 + MARGIN) * max(max(v) - min(v) for v in columns)
+        middles = [(max(v) + min(v)) / 2 for v in columns]
+        xs, ys = (torch.linspace(m - half, m + half, points).tolist() for m in middles)
+        return tuple(xs), tuple(ys)
 
 
 def loss_surfaces(runs: Sequence[StoredRun]) -> Charts:
@@ -108,7 +108,7 @@ def surface(group: Group, row: str, run: StoredRun, target: str) -> Chart:
     note = f"{told(group, [run])}; loss of {len(data)} examples of {target}{share}"
     return Chart(
         f"ga-fig4-{row}", f"{row}: loss on {target}, unseen", "surface",
-        "along the plane of the sites' models", "", (Series("loss", xs, ys, z=z), *spots), note,
+        "distance in the space of parameters", "", (Series("loss", xs, ys, z=z), *spots), note,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from feddg.report.figures.common import (
     on,
     one_protocol,
     over_rounds,
+    preferred,
     told,
 )
 from feddg.report.figures.layers import chief_layers, spread
@@ -44,7 +45,8 @@ def layer_weights(runs: Sequence[StoredRun]) -> Charts:
             "csac-fig7", "runs of csac, which weighs sites layer by layer",
             f"feddg run {group.runs[0].experiment.data} --method csac --target {group.targets[0]}",
         )  # fmt: skip
-    row, chosen = next(iter(rows.items()))
+    row = preferred(rows, "csac")
+    chosen = rows[row]
     known = list(chosen[0].records[0]["trace"]["layers"])
     return tuple(
         Chart(
