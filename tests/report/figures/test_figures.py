@@ -1,6 +1,7 @@
 """Every figure from real runs, a round or two each; and what each says when it lacks something."""
 
 import json
+import re
 import shlex
 from math import isfinite
 from typing import Any
@@ -15,7 +16,7 @@ from feddg.cli import app
 from feddg.errors import ConfigError
 from feddg.report.draw import rendered
 from feddg.report.figures import FIGURES, figure
-from feddg.report.figures.common import narrowed
+from feddg.report.figures.common import Lacking, narrowed
 from feddg.report.figures.variants import FIG_2, FIG_3, FIG_4
 from tests.cli.command import images
 from tests.report.stored import stored
@@ -76,6 +77,7 @@ def test_every_figure_is_drawn_from_real_runs(key, hospitals, pictures):
     assert len({c.key for c in charts}) == len(charts)
     for chart in charts:
         assert chart.series, chart.key
+        assert re.fullmatch(r"[\w.+-]+", chart.key), chart.key
         assert chart.note
         numbers = [v for s in chart.series for v in (*s.y, *s.error) if v is not None]
         assert numbers
@@ -87,7 +89,7 @@ def test_every_figure_is_drawn_from_real_runs(key, hospitals, pictures):
 @pytest.mark.parametrize("key", set(FIGURES) - {"rounds", "cost"})
 def test_what_is_lacking_is_one_sentence_with_a_command_that_there_is(key):
     """The command's name and options exist; one run of FedAvg is enough for no other figure."""
-    with pytest.raises(ConfigError, match=f"the figure {key} needs") as said:
+    with pytest.raises(Lacking, match=f"the figure {key} needs") as said:
         figure(key).charts([stored("fedavg")])
     text = str(said.value)
     assert "\n" not in text

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from feddg.benchmark.experiment import plain
 from feddg.benchmark.selection import Record
 from feddg.benchmark.stored import StoredRun
 from feddg.benchmark.table import Number, scale, shown_metric
@@ -14,9 +15,18 @@ Charts = tuple[Chart, ...]
 MERGED = "merged"
 
 
-def lacking(figure: str, what: str, command: str) -> ConfigError:
+class Lacking(ConfigError):
+    """The runs do not have what a figure needs; whoever draws all that there are passes over it."""
+
+
+def lacking(figure: str, what: str, command: str) -> Lacking:
     """One sentence: what the runs lack, and the command that makes them."""
-    return ConfigError(f"the figure {figure} needs {what}; make some with `{command}`")
+    return Lacking(f"the figure {figure} needs {what}; make some with `{command}`")
+
+
+def named(*parts: str) -> str:
+    """A chart's key, fit for a file's name."""
+    return "-".join(map(plain, parts))
 
 
 def one_protocol(runs: Sequence[StoredRun]) -> Group:

@@ -11,10 +11,19 @@ from feddg.benchmark.roles import federated
 from feddg.benchmark.stored import StoredRun
 from feddg.data.domain import Examples
 from feddg.engines import one_thread
-from feddg.errors import ConfigError
 from feddg.local import outputs
 from feddg.report.charts import Chart, Series
-from feddg.report.figures.common import MERGED, Charts, by_row, lacking, on, one_protocol, told
+from feddg.report.figures.common import (
+    MERGED,
+    Charts,
+    Lacking,
+    by_row,
+    lacking,
+    named,
+    on,
+    one_protocol,
+    told,
+)
 from feddg.report.groups import Group
 from feddg.seeds import generator
 from feddg.weights import Weights
@@ -43,7 +52,7 @@ class Plane:
         away = away - merged.parameters.double()
         sizes, turns = torch.linalg.eigh(away @ away.T)
         if len(sites) < 2 or sizes[-2] <= 1e-8 * sizes[-1]:
-            raise ConfigError(
+            raise Lacking(
                 "the merged model and the sites' lie on one line, which spans no plane; a loss"
                 " surface takes three sites or more"
             )
@@ -107,7 +116,7 @@ def surface(group: Group, row: str, run: StoredRun, target: str) -> Chart:
     share = "" if plane.kept > 0.999 else f"; {plane.kept:.0%} of the squared distances lie in it"
     note = f"{told(group, [run])}; loss of {len(data)} examples of {target}{share}"
     return Chart(
-        f"ga-fig4-{row}", f"{row}: loss on {target}, unseen", "surface",
+        named("ga-fig4", row), f"{row}: loss on {target}, unseen", "surface",
         "distance in the space of parameters", "", (Series("loss", xs, ys, z=z), *spots), note,
     )  # fmt: skip
 
