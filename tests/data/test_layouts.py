@@ -430,6 +430,17 @@ def test_an_image_that_is_listed_twice_counts_once(tmp_path):
     assert any("kfold.txt lists pic_000.jpg 2 times; it counts once" in w for w in report.warnings)
 
 
+@pytest.mark.parametrize("part", ["train", "val"])
+def test_a_class_may_be_empty_in_what_only_judges(part, tmp_path):
+    digits_dg(tmp_path)
+    for path in (tmp_path / "digits_dg" / "syn" / part / "3").iterdir():
+        path.unlink()
+    report = check("digits-dg", root=str(tmp_path))
+    assert report.ok is (part == "val")
+    said = report.warnings if report.ok else report.problems
+    assert any(f"class folder {tmp_path}/digits_dg/syn/{part}/3 holds no image" in s for s in said)
+
+
 def test_images_without_classes_and_without_lists(tmp_path):
     pacs_flat(tmp_path)
     for path in tmp_path.glob("*.txt"):
