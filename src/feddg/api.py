@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from feddg.benchmark import config
-from feddg.benchmark.curves import known_diagnostics
+from feddg.benchmark.diagnostics import diagnostics as named_diagnostics
 from feddg.benchmark.driver import Conducted, Event, conducted
 from feddg.benchmark.records import RunFolder
 from feddg.benchmark.roles import Splits, complete, rows_of
@@ -101,7 +101,9 @@ def train(
     allow_missing_classes  whether a site may have no training example of a class
     out       a folder that records the run; the same call goes on where an interrupted one stopped
     workers   processes on the CPU; `compute` says more: the device, precision, execution
-    diagnostics  "curves": also record every site's own model on every domain, each round
+    diagnostics  "curves": also record every site's own model on every domain, each round;
+              "distances": how far the sites' models are from each other; "models": keep the last
+              ones in `out`; several: "curves,models"
     progress  called after every round
     """
     if rounds < 1:
@@ -120,16 +122,14 @@ def train(
     run = Run(chosen, model, data, recipe or Recipe(), rounds, seed, participation, min_sites)
     run = on.placed(run)
     rule(selection).check(run.judged)
-    known_diagnostics(diagnostics)
+    named = named_diagnostics(diagnostics)
     with ExitStack() as stack, one_thread():
         rehearse(run)
         folder = None
         if out is not None:
             folder = RunFolder.open(Path(out), described(run, selection), splits, on.told())
             stack.callback(folder.close)
-        one = Conducted(
-            run, spelled(chosen), selection, folder, tidy=False, diagnostics=diagnostics
-        )
+        one = Conducted(run, spelled(chosen), selection, folder, tidy=False, diagnostics=named)
         for event in stack.enter_context(closing(conducted([one], on))):
             if progress:
                 progress(event)

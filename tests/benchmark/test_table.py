@@ -133,6 +133,45 @@ def test_as_text_on_any_width(capsys, monkeypatch, width):
     assert capsys.readouterr().out == TEXT
 
 
+LATEX = r"""\begin{table}
+  \centering
+  \caption{toy: accuracy (\%) on the domain left out; selection: last (the last round); 2 seeds. A note.}
+  \begin{tabular}{lrrr}
+    \toprule
+    method & a & b & average \\
+    \midrule
+    a alone & -- & 62.00 $\pm$ 1.00 & -- \\
+    \midrule
+    fedavg & \textbf{81.00 $\pm$ 1.00} & \textbf{70.50 $\pm$ 0.50} & \textbf{75.75 $\pm$ 0.75} \\
+    fedprox & \underline{80.00} & \textbf{70.50 $\pm$ 0.50} & \underline{75.00} \\
+    \bottomrule
+  \end{tabular}
+\end{table}"""  # noqa: E501
+
+
+def test_as_latex():
+    """b's best is shared, so the next, a alone's 62.00, is the second; a bound has no mark."""
+    rows = (replace(TABLE.rows[0], reference=True), *TABLE.rows[1:])
+    assert replace(TABLE, rows=rows).latex() == LATEX
+    assert r"a alone & -- & \underline{62.00 $\pm$ 1.00} & -- \\" in TABLE.latex()
+
+
+def test_latex_escapes_names_and_has_the_papers_column_where_there_is_one():
+    row = replace(cells("f_x&<λ>", {"art_painting": {0: 50.0}}, ("art_painting",)), paper=92.65)
+    found = Table("50% {a} \\", ("art_painting",), (row,)).latex().splitlines()
+    assert found[2] == r"  \caption{50\% \{a\} \textbackslash{}.}"
+    assert found[5] == r"    method & art\_painting & average & paper \\"
+    assert found[7] == r"    f\_x\&$<$$\lambda$$>$ & 50.00 & 50.00 & 92.65 \\"
+
+
+def test_as_csv():
+    lines = TABLE.csv().splitlines()
+    assert lines[0] == "method,target,mean,error,n,paper"
+    assert lines[1:4] == ["a alone,a,,,0,", "a alone,b,62.0,1.0,2,", "a alone,average,,,0,"]
+    assert lines[4] == "fedavg,a,81.0,1.0,2,"
+    assert replace(TABLE, rows=(replace(TABLE.rows[1], paper=9.5),)).csv().endswith(",2,9.5\n")
+
+
 def test_as_json():
     import json
 

@@ -5,33 +5,20 @@ a diagnostic of simulations, asked for by name, and goes nowhere but into the re
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import nn
 
 from feddg.data.domain import Examples
 from feddg.engines.inprocess import InProcess
 from feddg.engines.loop import Round, Run
-from feddg.errors import ConfigError, unknown
 from feddg.local import Evaluation
 
-DIAGNOSTICS = ("curves",)
 MERGED = "merged"  # beside the sites' names: the model that came of the round
 Curves = dict[str, dict[str, float]]  # whose model -> domain -> the task's metric
 
 
-def known_diagnostics(name: str | None) -> None:
-    if name not in (None, *DIAGNOSTICS):
-        raise unknown("diagnostics", str(name), DIAGNOSTICS)
-
-
-def curves(engine: Any, done: Sequence[tuple[Run, Round]]) -> list[Curves]:
+def curves(engine: InProcess, done: Sequence[tuple[Run, Round]]) -> list[Curves]:
     """Of every run's round: the replies as they came, then what was merged of them."""
-    if not isinstance(engine, InProcess):
-        raise ConfigError(
-            "--diagnostics curves scores every site's model on every other site's data, which only"
-            " a simulation in this process has; leave it out in a real federation"
-        )
     asked = [
         (i, whose, domain, Evaluation(model, data, task.task, task.prepare))
         for i, (run, k) in enumerate(done)

@@ -12,8 +12,9 @@ from typing import Any
 from torch import Tensor
 
 from feddg import checkpoint
-from feddg.benchmark.curves import curves
+from feddg.benchmark.diagnostics import MODELS, diagnosed, diagnostics
 from feddg.benchmark.experiment import Experiment
+from feddg.benchmark.locals import LOCALS, read_packets, write_locals
 from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
 from feddg.checkpoint import Checkpoint
@@ -25,7 +26,7 @@ from feddg.engines.loop import Question, Round, Run, first_state, rounds
 from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, FeddgError, RunsFailed
 from feddg.interrupts import deferred
-from feddg.packets import Packet, State
+from feddg.packets import Packet, Reply, State
 from feddg.tasks import Task
 from feddg.trees import Tree
 from feddg.wire import flatten
@@ -54,8 +55,9 @@ class Conducted:
     architecture: Architecture | None = None
     schedule: str = ""
     tidy: bool = True  # remove the checkpoint when the model is written
-    diagnostics: str | None = None
+    diagnostics: tuple[str, ...] = ()
     records: list[Record] = field(default_factory=list)
+    replies: dict[str, Reply] = field(default_factory=dict)  # every site's last, where asked for
     at: Checkpoint = field(init=False)  # after the last whole round
     stored: int = 0  # the round that comes next by the checkpoint on the disk
     when: float = field(default_factory=time.monotonic)
@@ -64,11 +66,15 @@ class Conducted:
         """Go on from the folder's checkpoint, if there is one."""
         self.at = Checkpoint(0, first_state(self.run), {})
         if self.folder is None:
+            if MODELS in self.diagnostics:
+                raise ConfigError("diagnostics 'models' keeps a file; name a folder for it (out=)")
             return
         self.records = self.folder.records()
         if self.folder.checkpoint.exists():
             self.at = checkpoint.load(self.folder.checkpoint).to(self.run.device)
             self.stored = self.at.next_round
+            if MODELS in self.diagnostics:
+                self.replies, _ = read_packets(self.folder.path / LOCALS)
         if self.stored > len(self.records):
             raise ConfigError(
                 f"{self.folder.log} has {len(self.records)} rounds where the checkpoint has"
@@ -94,6 +100,8 @@ class Conducted:
             self.records.append(record)
             if self.folder:
                 self.folder.append(record)
+        if MODELS in self.diagnostics:
+            self.replies |= {r.site: r for r in done.replies}
         best = (self.at.best, self.at.best_round, self.at.best_score)
         score = rule(self.selection).score(record, self.task)
         if score is not None and (best[2] is None or score > best[2]):
@@ -109,6 +117,8 @@ class Conducted:
         if self.folder is None or self.at.next_round == self.stored:
             return
         self.folder.sync()
+        if MODELS in self.diagnostics:
+            write_locals(self.folder.path / LOCALS, self.run.method, self.replies, self.at.state)
         checkpoint.save(self.folder.checkpoint, self.at)
         self.stored, self.when = self.at.next_round, time.monotonic()
 
@@ -167,7 +177,7 @@ def conduct(
             opened.append(
                 Conducted(
                     ready.run, e.label, e.selection, folder, ready.architecture, e.schedule,
-                    diagnostics=e.diagnostics,
+                    diagnostics=diagnostics(e.diagnostics),
                 )
             )  # fmt: skip
         try:
@@ -212,12 +222,10 @@ def noted(
 ) -> Iterator[Event]:
     """Every run's round is noted before anybody hears of the first."""
     asked = [Question(run, k.state, tuple(run.judged)) for run, k in done]
-    wanted = [(run, k) for run, k in done if by_run[id(run)].diagnostics == "curves"]
-    found = curves(engine, wanted) if wanted else []
-    more = {id(run): c for (run, _), c in zip(wanted, found, strict=True)}
+    more = diagnosed(engine, done, [by_run[id(run)].diagnostics for run, _ in done])
     events = []
-    for (run, k), scores in zip(done, engine.score(asked), strict=True):
-        c, extra = by_run[id(run)], {"curves": more[id(run)]} if id(run) in more else {}
+    for (run, k), scores, extra in zip(done, engine.score(asked), more, strict=True):
+        c = by_run[id(run)]
         with deferred():
             record = c.note(recorded(run, k, scores) | extra, k, engine.memories(run))
         events.append(Event(c.key, c.label, record, c.task.metric))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from feddg.benchmark import config
-from feddg.benchmark.curves import known_diagnostics
+from feddg.benchmark.diagnostics import diagnostics
 from feddg.benchmark.roles import Roles, Splits, federated
 from feddg.benchmark.selection import rule
 from feddg.catalogue import compose, spelled, split
@@ -53,7 +53,7 @@ class Experiment:
     recipe: Recipe = field(default_factory=Recipe)
     data_options: Mapping[str, str] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
-    diagnostics: str | None = None  # what else is recorded of every round: curves
+    diagnostics: str | None = None  # what else is kept of every round: curves,models
 
     def __post_init__(self) -> None:
         for name in ("rounds", "min_sites", "participation"):
@@ -76,7 +76,7 @@ class Experiment:
         adapted(self.task or "dg")
         compose(self.method)
         rule(self.selection)
-        known_diagnostics(self.diagnostics)
+        diagnostics(self.diagnostics)
 
     def resolved(self) -> "Experiment":
         """The method with every parameter, paths from the root: whoever runs it, and wherever."""
@@ -92,6 +92,7 @@ class Experiment:
         return replace(
             self, method=spelled(compose(self.method)), data=data, data_options=options,
             weights=weights, weights_sha256=pinned, task=self.task if self.adapted else None,
+            diagnostics=",".join(diagnostics(self.diagnostics)) or None,
         )  # fmt: skip
 
     @property

@@ -1,7 +1,9 @@
 """Tables of mean ± standard error over seeds, with the paper's number where it compares."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from io import StringIO
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -83,6 +85,7 @@ class Row:
     average: Number | None
     paper: float | None  # the published average
     failed: tuple[str, ...] = ()  # the targets on which a run failed
+    reference: bool = False  # no federation: a bound, which is never marked as the best
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,83 @@ class Table:
         rows = ["| " + " | ".join(r) + " |" for r in (head, rule_line, *body)]
         return "\n".join([self.title, "", *rows, *[f"\n{n}" for n in self.notes]])
 
+    def latex(self) -> str:
+        """For papers, with the package booktabs: the best of a column bold, the next underlined."""
+        columns = ["method", *self.columns, "average"] + ["paper"] * self.has_paper
+        best = [self.marks(i) for i in range(len(self.columns) + 1)]
+        body = []
+        for k, row in enumerate(self.rows):
+            if k and self.rows[k - 1].reference and not row.reference:
+                body.append(r"\midrule")
+            numbers = (*row.numbers, row.average)
+            line = [escaped(row.name)]
+            line += [best[i].get(k, "{}").replace("{}", in_latex(n)) for i, n in enumerate(numbers)]
+            if self.has_paper:
+                line.append("--" if row.paper is None else f"{row.paper:.2f}")
+            body.append(" & ".join(line) + r" \\")
+        caption = " ".join(escaped(sentence(text)) for text in (self.title, *self.notes))
+        return "\n".join([
+            r"\begin{table}", r"  \centering",
+            r"  \caption{" + caption + "}",
+            r"  \begin{tabular}{l" + "r" * (len(columns) - 1) + "}", r"    \toprule",
+            "    " + " & ".join(map(escaped, columns)) + r" \\", r"    \midrule",
+            *("    " + line for line in body),
+            r"    \bottomrule", r"  \end{tabular}", r"\end{table}",
+        ])  # fmt: skip
+
+    @property
+    def has_paper(self) -> bool:
+        return any(row.paper is not None for row in self.rows)
+
+    def marks(self, column: int) -> dict[int, str]:
+        """{row: how its number is set}: by the means as they are printed; equals share a mark."""
+        found = [
+            (round(n.mean, 2), k)
+            for k, row in enumerate(self.rows)
+            if not row.reference and (n := (*row.numbers, row.average)[column]) is not None
+        ]
+        best = sorted({mean for mean, _ in found}, reverse=True)[: 2 if len(found) > 1 else 0]
+        ways = dict(zip(best, (r"\textbf{{}}", r"\underline{{}}"), strict=False))
+        return {k: ways[mean] for mean, k in found if mean in ways}
+
+    def csv(self) -> str:
+        """A line for every number, for programs."""
+        written = StringIO()
+        lines = csv.writer(written, lineterminator="\n")
+        lines.writerow(("method", "target", "mean", "error", "n", "paper"))
+        for row in self.rows:
+            for column, n in zip((*self.columns, "average"), (*row.numbers, row.average),
+                                 strict=True):  # fmt: skip
+                paper = row.paper if column == "average" else None
+                values = (n.mean, n.error, n.n) if n else (None, None, 0)
+                lines.writerow((row.name, column, *values, paper))
+        return written.getvalue()
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def in_latex(number: Number | None) -> str:
+    if number is None:
+        return "--"
+    error = "" if number.error is None else rf" $\pm$ {number.error:.2f}"
+    return f"{number.mean:.2f}{error}"
+
+
+def sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+SPECIAL = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "±": r"$\pm$", "–": "--", "λ": r"$\lambda$", "→": r"$\to$", "×": r"$\times$", "<": "$<$",
+    ">": "$>$",
+}  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    """Plain text as LaTeX prints it."""
+    return "".join(SPECIAL.get(c, c) for c in text)
 
 
 def cells(

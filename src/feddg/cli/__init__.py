@@ -8,7 +8,18 @@ from typing import Any
 
 import typer
 
-from feddg.cli import bench, data, methods, model, reproduce, run, sweep
+from feddg.cli import (
+    bench,
+    compare,
+    data,
+    figure,
+    methods,
+    model,
+    reproduce,
+    run,
+    sweep,
+    table,
+)  # fmt: skip
 from feddg.errors import FeddgError
 
 AGAIN = "every finished round is kept. To go on, run the same command again:"
@@ -44,6 +55,9 @@ app.command("bench")(graceful(bench.bench, resumable=True))
 app.command("demo")(graceful(bench.demo, resumable=True))
 app.command("reproduce")(graceful(reproduce.reproduce, resumable=True))
 app.command("sweep")(graceful(sweep.sweep, resumable=True))
+app.command("table")(graceful(table.table))
+app.command("compare")(graceful(compare.compare))
+app.command("figure")(graceful(figure.figure))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from feddg.cli import options as o
-from feddg.cli.draw import draw, print_json, say
+from feddg.cli.draw import drawn, print_json, say
 
 if TYPE_CHECKING:
     from feddg.benchmark.bench import Bench
@@ -105,17 +105,5 @@ def conduct(
 
 
 def show(found: "Table", root: Path) -> None:
-    from rich.table import Table as Drawn
-    from rich.text import Text
-
-    head, *body = found.lines()
-    drawn = Drawn()
-    for i, name in enumerate(head):
-        drawn.add_column(Text(name), justify="left" if i == 0 else "right", no_wrap=True)
-    for row in body:
-        drawn.add_row(*map(Text, row))
-    say(found.title, "bold")
-    draw(drawn)
-    for note in found.notes:
-        say(note, "dim")
+    drawn(found.title, found.lines(), found.notes)
     say(f"runs: {root.resolve()}")

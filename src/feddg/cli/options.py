@@ -44,7 +44,10 @@ Execution = Annotated[
 ]
 Diagnostics = Annotated[
     str | None,
-    typer.Option(help="curves: also record every site's own model on every domain, each round."),
+    typer.Option(
+        help="Of simulations, several by commas. curves: record every site's model on every domain;"
+        " distances: how far they are apart; models: keep every site's last one."
+    ),
 ]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 Shard = Annotated[
