@@ -38,7 +38,7 @@ class Group:
     scores: Scores
     targets: tuple[str, ...]
     references: frozenset[str] = frozenset()
-    published: tuple[str, str] | None = None
+    published: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
