@@ -1,5 +1,6 @@
 """A paper's table or figure as benches: what is run, on which data, and what came of it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -174,14 +175,25 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
     except FeddgError as why:
         return str(why)
     root = values.get("root")
-    if values.get("protocol") == "domainbed" and root is None:
+    if (
+        values.get("protocol") == "domainbed"
+        and root is None
+        and not any(map(Path.is_dir, mnist()))
+    ):
         return (
-            f"{item.data} in DomainBed's protocol needs the full MNIST; name the folder with its"
-            " four idx files: --data-option root=…"
+            f"{item.data} in DomainBed's protocol needs the full MNIST, which is neither in"
+            f" {' nor in '.join(map(str, mnist()))}; name the folder with its four idx files:"
+            " --data-option root=…"
         )
     if root is not None and not Path(root).expanduser().is_dir():
         return f"there is no folder {root} with {item.data}; name another by --data-option root=…"
     return ""
+
+
+def mnist() -> tuple[Path, Path]:
+    """Where the full MNIST is looked for."""
+    home = Path(os.environ.get("FEDDG_DATA") or "data").expanduser()
+    return home / "rotated-mnist", home / "mnist"
 
 
 def replaced(item: Item, options: Mapping[str, str], how: Compute) -> str:
