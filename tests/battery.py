@@ -98,9 +98,11 @@ IDENTITIES = [
     ("copa(alpha=(2, 2, 2))", "copa", 1e-6),
     ("copa(chance=0)", "copa(operations=0)", 0.0),
     ("copa(branch='cofc-plain', geometric=False)", "copa(branch='cofc-plain')", 0.0),
-    ("copa-uda(threshold=1.0, agreement=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False, target_head=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False)", "copa", 0.0),
+    ("copa-uda(threshold=1.1, agreement=False, weights='size')", "copa(weights='size')", 0.0),
     ("copa-uda(epochs=0, agreement=False, target_head=False)", "copa", 0.0),
-    ("copa-uda(threshold=1.0)", "copa", 1e-6),  # nobody agrees with anything: equal weights
+    ("copa-uda(threshold=1.1, counted='sure')", "copa", 1e-6),  # nobody agrees with anything
     ("fada(attention=False, epochs=0)", "fedavg", 0.0),
     ("shot", "ind-average", 0.0),  # whose average it keeps beside the adapted models
     ("ppdg(lam=0)", "fedavg(weights='uniform')", 1e-6),
@@ -199,6 +201,7 @@ EFFECTS = [
     ("copa-uda(threshold=0.4)", "copa"),
     ("copa-uda(threshold=0.4, epochs=0)", "copa"),
     ("copa-uda(threshold=0.4, agreement=False)", "copa-uda(threshold=0.4)"),
+    ("copa-uda(threshold=0.45, counted='sure')", "copa-uda(threshold=0.45)"),
     ("copa-uda(threshold=0.4, labels='max')", "copa-uda(threshold=0.4)"),
     ("copa-uda(threshold=0.4, labels='most')", "copa-uda(threshold=0.4)"),
     ("copa-uda(threshold=0.4, target_head=False)", "copa-uda(threshold=0.4)"),

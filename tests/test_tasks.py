@@ -34,6 +34,16 @@ def test_the_worst_group():
     assert found["worst_group"] == 0.5
 
 
+def test_a_negative_group_is_none():
+    """The two of group -1 (both wrong) count for the accuracy, 1 of 4, not for the worst group."""
+    y, groups = torch.tensor([0, 0, 1, 1]), torch.tensor([-1, -1, 3, 3])
+    found = TWO.scores(logits(1, 1, 1, 0), y, groups)
+    assert (found["accuracy"], found["worst_group"]) == (0.25, 0.5)
+    assert "worst_group" not in TWO.scores(logits(1, 1, 1, 0), y, groups.clamp(max=-1))
+    output, values = torch.tensor([[3.0], [1.0], [1.0], [2.0]]), torch.tensor([1.0, 2, 1, 2])
+    assert Regression().scores(output, values, groups)["worst_group"] == pytest.approx(1.0)
+
+
 def test_smoothing():
     """-(0.9 + 0.05) log p0 - 0.05 log p1 with logits (1, 0) and smoothing 0.1."""
     log = torch.tensor([1.0, 0.0]).log_softmax(0)

@@ -9,6 +9,7 @@ from torch import nn
 
 from feddg.data.domain import Examples, Site
 from feddg.data.transforms import Scale
+from feddg.engines.alone import train
 from feddg.engines.loop import Run
 from feddg.errors import FeddgError
 from feddg.local import Job
@@ -16,7 +17,7 @@ from feddg.methods.fedavg import FedAvg
 from feddg.models import build
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
-from feddg.training import order, train
+from feddg.training import order
 from feddg.weights import Weights, load
 from tests import toy
 

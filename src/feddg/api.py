@@ -25,7 +25,7 @@ from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, DataError, unknown
 from feddg.method import Method
 from feddg.packets import State
-from feddg.parts.features import digest
+from feddg.parts.features import digest, digest_inputs
 from feddg.recipe import Recipe
 from feddg.tasks import Scores
 from feddg.weights import Layout, Weights
@@ -143,7 +143,7 @@ def divided(
     """Every domain but the target is a site, and which rows each of them holds out."""
     if target is not None and target not in data.names:
         raise unknown(f"domain of {data.name}", target, data.names)
-    sources = [n for n in data.names if n != target]
+    sources = data.sources([] if target is None else [target])
     if not sources:
         raise DataError(f"{data.name} has one domain only ({target}); holding it out leaves none")
     split = tuple(d.split(share, seed) if d.name in sources else d for d in data.domains)
@@ -161,11 +161,11 @@ def described(run: Run, selection: str) -> str:
             "model": type(run.model).__qualname__, "weights": Layout.of(run.model).size,
             "start": digest(Weights.of(run.model).vector),
             "method": spelled(run.method), "in_full": repr(run.method),
-            "sites": {s.name: digest(s.train.x) + digest(s.train.y) for s in run.sites},
+            "sites": {s.name: digest_inputs(s.train) + digest(s.train.y) for s in run.sites},
             "targets": [d.name for d in run.federation.targets],
             "rounds": run.rounds, "seed": run.seed, "participation": run.participation,
             "min_sites": run.min_sites, "selection": selection, "recipe": asdict(run.recipe),
             **({"joins": late} if late else {}),
-            **({"server": digest(run.server.train.x)} if run.server else {}),
+            **({"server": digest_inputs(run.server.train)} if run.server else {}),
         }
     )  # fmt: skip

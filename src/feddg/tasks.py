@@ -39,7 +39,7 @@ class Classification:
         return F.cross_entropy(output, y, label_smoothing=smoothing)
 
     def scores(self, output: Tensor, y: Tensor, groups: Tensor | None = None) -> Scores:
-        """loss, accuracy, balanced_accuracy; worst_group with groups.
+        """loss, accuracy, balanced_accuracy; worst_group with groups, as `members` counts them.
 
         Two classes add auc, sensitivity (the share of class 1 found) and specificity.
         """
@@ -53,8 +53,8 @@ class Classification:
         if self.outputs == 2 and len(recalls) == 2:
             found["specificity"], found["sensitivity"] = (r.item() for r in recalls)
             found["auc"] = auc(output[:, 1] - output[:, 0], y)
-        if groups is not None:
-            found["worst_group"] = min(right[groups == g].mean().item() for g in groups.unique())
+        if apart := members(groups):
+            found["worst_group"] = min(right[g].mean().item() for g in apart)
         return found
 
 
@@ -76,11 +76,14 @@ class Regression:
     def scores(self, output: Tensor, y: Tensor, groups: Tensor | None = None) -> Scores:
         y = y.to(output.dtype).view_as(output)
         found = {"loss": F.mse_loss(output, y).item(), "pearson_r": pearson(output, y)}
-        if groups is not None:
-            found["worst_group"] = min(
-                pearson(output[groups == g], y[groups == g]) for g in groups.unique()
-            )
+        if apart := members(groups):
+            found["worst_group"] = min(pearson(output[g], y[g]) for g in apart)
         return found
+
+
+def members(groups: Tensor | None) -> list[Tensor]:
+    """Who is in each group, as masks. A negative number is no group (FMoW's region "Other")."""
+    return [] if groups is None else [groups == g for g in groups.unique() if g >= 0]
 
 
 def pearson(a: Tensor, b: Tensor) -> float:

@@ -1,25 +1,27 @@
 """One site's training as a pure function of tensors.
 
 `updater` makes `update(theta, buffers, optimizer, parts, batch, draws, rate)`: no module is
-changed and no seed is drawn, so it runs alone (`train`) or under vmap over many sites.
+changed and no seed is drawn, so it runs alone (`engines.alone`) or under vmap over many sites.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.func import functional_call
 from torch.func import grad as traced
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree as pytree
 
+from feddg import stages
 from feddg.errors import ConfigError
 from feddg.local import Change, Forward, Grad, Outcome, Slope, Trained, Training
 from feddg.optim import Theta
 from feddg.seeds import seed_for
-from feddg.trees import Tensors, each, part
+from feddg.trees import Tensors, part
 from feddg.weights import Layout, Weights
 
 Draws = dict[int, Tensors]  # by the number of the part; the step's own under STEP
@@ -89,8 +91,22 @@ def forward(
         if module.training != training:
             hooks.callback(module.train, module.training)
             module.train(training)
-        output: Tensor = functional_call(module, values, (x,))
+        output: Tensor = functional_call(module, values, (x,), tie_weights=tied(module))
     return output, seen
+
+
+TIED: "WeakKeyDictionary[nn.Module, bool]" = WeakKeyDictionary()
+
+
+def tied(module: nn.Module) -> bool:
+    """Whether two names stand for one weight, which torch finds out anew in every call."""
+    found = TIED.get(module)
+    if found is None:
+        named = module.named_parameters(remove_duplicate=False)
+        others = module.named_buffers(remove_duplicate=False)
+        both = [id(v) for _, v in named] + [id(v) for _, v in others]
+        TIED[module] = found = len(set(both)) < len(both)
+    return found
 
 
 def updater(
@@ -140,7 +156,11 @@ def updater(
                 own = {k: v.clone() for k, v in own.items()}
             fixed_values = {k: v.clone() for k, v in still.items()}
             values = {**idle, **laid_out(learned, theta["model"]), **own, **fixed_values}
+            if clock := stages.active:
+                clock.enter("data")
             x, taps = changed("", x), sorted(names | (set(also) - {""}))
+            if clock:
+                clock.leave()
             logits, seen = forward(job.model, values, x, taps, changed, training=True)
             losses = []
             for i, term in terms:
@@ -202,18 +222,25 @@ def order(request: Training) -> list[Tensor]:
     return batches[:todo]
 
 
-def draws(request: Training, batches: Sequence[Tensor]) -> Iterator[Draws]:
-    """All chance of the steps, in their order.
+def chancy(request: Training) -> dict[int, Any]:
+    """The parts that draw, by their numbers; the step under STEP."""
+    parts = dict(enumerate(all_parts(request)))
+    parts[STEP] = request.job.step
+    return {i: p for i, p in parts.items() if hasattr(p, "draw") and i not in fixed(request)}
 
-    Every part has a stream of its own, so that a method's draws leave those of the data's
-    augmentation as they are without it.
-    """
-    chance = dict(enumerate(all_parts(request)))
-    chance[STEP] = request.job.step
-    chance = {i: p for i, p in chance.items() if hasattr(p, "draw") and i not in fixed(request)}
-    rngs = {i: request.job.rng(f"draws/{i}") for i in chance}
+
+def streams(request: Training) -> dict[int, Generator]:
+    """One of its own for every part: a method's draws leave those of the data's augmentation be."""
+    return {i: request.job.rng(f"draws/{i}") for i in chancy(request)}
+
+
+def draws(
+    request: Training, batches: Sequence[Tensor], rngs: Mapping[int, Generator] | None = None
+) -> Iterator[Draws]:
+    """All chance of the steps, in their order, from the streams as they are."""
+    chance, from_ = chancy(request), streams(request) if rngs is None else rngs
     for rows in batches:
-        yield {i: p.draw(rngs[i], len(rows)) for i, p in chance.items()}
+        yield {i: p.draw(from_[i], len(rows)) for i, p in chance.items()}
 
 
 def fixed(request: Training) -> range:
@@ -244,34 +271,6 @@ def refuse(request: Training) -> None:
             f"the last of its batches has one example, which batch norm cannot take (n = {n},"
             f" batch_size = {recipe.batch_size}); set drop_last or another batch_size"
         )
-
-
-def train(request: Training) -> Trained:
-    """Carry out one request, in this process and alone, where its weights are.
-
-    A module's own chance (dropout) comes from the global stream, seeded here and put back.
-    """
-    refuse(request)
-    job, data = request.job, request.data
-    batches, update = order(request), updater(request, tape_grad)
-    theta, buffers, opt, parts = begin(request)
-    own, device = columns(parts), buffers.device
-    rates = job.recipe.rates(job.round, job.rounds, len(data))
-    tail = tail_from(request, len(batches))
-    losses = []
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(module_seed(request))  # noqa: TID251
-        steps = zip(batches, draws(request, batches), rates, strict=True)
-        for t, (rows, chance, rate) in enumerate(steps):
-            rows, chance = each(lambda v: v.to(device, non_blocking=True), (rows, chance))
-            mine = {i: {k: v.index_select(0, rows) for k, v in c.items()} for i, c in own.items()}
-            batch = Batch(data.inputs(rows).to(device), data.y[rows].to(device), mine)
-            step = torch.tensor(rate, dtype=buffers.dtype, device=device)
-            theta, buffers, opt, now = update(theta, buffers, opt, parts, batch, chance, step)
-            if t >= tail:
-                losses.append(now)
-    means = torch.stack(losses).mean(0) if losses else None
-    return finished(request, theta, buffers, opt, len(batches), means)
 
 
 def tail_from(request: Training, steps: int) -> int:

@@ -52,7 +52,15 @@ def pick(tree: Any, rows: int | slice) -> Any:
 
 
 def each(f: Callable[..., Any], *trees: Any) -> Any:
-    """Apply `f` to the corresponding leaves of trees of one structure."""
+    """Apply `f` to the corresponding leaves of trees of one structure.
+
+    Plain dicts of tensors, which every step has, without pytree's machinery.
+    """
+    first = trees[0]
+    if isinstance(first, Tensor):
+        return f(*trees)
+    if type(first) is dict and all(type(t) is dict and t.keys() == first.keys() for t in trees):
+        return {k: each(f, *(t[k] for t in trees)) for k in first}
     return pytree.tree_map(f, *trees)
 
 

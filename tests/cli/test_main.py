@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import feddg as package
+from feddg.data.sets.pacs import CLASSES as PACS
 from tests.cli.command import feddg, sites
+from tests.data.wild import tree, write
 
 SOURCE = str(Path(package.__file__).parents[1])
 HEAVY = (
@@ -87,6 +89,39 @@ def test_data_list(capsys):
     assert "heart-disease (inside the package)" in said.out
     names = [d["name"] for d in json.loads(feddg(capsys, "data", "list", "--json").out)]
     assert {"heart-disease", "rotated-mnist", "folder", "csv"} <= set(names)
+
+
+def test_data_list_says_what_is_there(capsys, tmp_path, monkeypatch):
+    (tmp_path / "pacs").mkdir()
+    monkeypatch.setenv("FEDDG_DATA", str(tmp_path))
+    said = feddg(capsys, "data", "list").out
+    assert "pacs (here)" in said
+    assert f"folder: {tmp_path / 'vlcs'}, which is not there" in said
+    pacs = next(
+        d for d in json.loads(feddg(capsys, "data", "list", "--json").out) if d["name"] == "pacs"
+    )
+    assert pacs["at"] == str(tmp_path / "pacs")
+    assert pacs["counts"]["sketch"] == 3929
+    assert "Dassl" in " ".join(pacs["layouts"])
+
+
+def test_data_check_marks_what_is_not_as_published(capsys, tmp_path):
+    domains = ("art_painting", "cartoon", "photo", "sketch")
+    tree(tmp_path, domains, PACS)
+    said = feddg(capsys, "data", "check", tmp_path)
+    assert said.code == 0
+    assert "pacs, <domain>/<class>/<image>" in said.out
+    assert "≠ 2048" in said.out
+    assert "2 ≠ 379" in said.out
+    write(tmp_path / "photo_train.txt", ["photo/dog/pic_000.jpg 1", "photo/dog/gone.jpg 1"])
+    said = feddg(capsys, "data", "check", "pacs", "--data-option", f"root={tmp_path}")
+    assert said.code == 2
+    assert "photo_train.txt, line 2 names photo/dog/gone.jpg" in said.out
+    said = feddg(
+        capsys, "data", "check", "pacs", "--data-option", f"root={tmp_path}",
+        "--data-option", "split=none",
+    )  # fmt: skip
+    assert said.code == 0
 
 
 def test_data_check(capsys, tmp_path):

@@ -36,6 +36,7 @@ def test_four_fifths_and_the_rest():
     assert fed.server is not None
     assert judged is not None
     assert (len(fed.server.train), len(judged)) == (48, 12)
+    assert set(fed.server.train.y.tolist()) == {-1}
     both = torch.cat([fed.server.train.rows, judged.rows])  # type: ignore[list-item]
     assert sorted(both.tolist()) == list(range(60))
     again, other = (divided(toy.collection()["night"], seed) for seed in (3, 4))

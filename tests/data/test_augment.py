@@ -6,18 +6,36 @@ import pytest
 import torch
 
 from feddg.catalogue import compose
-from feddg.data.augment import Flip, Jitter, Shift, augmentation
+from feddg.data.augment import (
+    IMAGES,
+    KINDS,
+    Crop,
+    Flip,
+    Grayscale,
+    Jitter,
+    Shift,
+    augmentation,
+)
+from feddg.data.levels import singly
+from feddg.data.randaugment import RandAugment
 from feddg.errors import ConfigError
+from feddg.parts.spectra import AmplitudeMix
 from feddg.seeds import generator
 from feddg.training import all_parts, draws
 from tests import toy
 
 TYPES = (torch.uint8, torch.float32)
 ALL = (Flip(), Shift(2), Jitter(0.5, 0.5))
+EVERY = (*ALL, Crop(0.3), Grayscale(0.5), RandAugment(2, p=1.0, low=(0.0,), high=(255.0,)))
+WHOLE = Crop(1.0, 1.0)
 
 
-def images(dtype, n=6):
-    x = torch.randint(256, (n, 3, 5, 4), generator=generator("images"))
+SIDES = ((5, 4), (48, 60))  # the larger ones are taken one by one on a CPU
+
+
+def images(dtype, sides=SIDES[0], n=6):
+    x = torch.randint(256, (n, 3, *sides), generator=generator("images"))
+    assert singly(x) == (sides == SIDES[1])
     return x.to(dtype)
 
 
@@ -39,31 +57,21 @@ def test_shift_by_hand(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_jitter_by_hand(dtype):
-    """10, 30 become 20, 60 with mean 40, and half as far from it: 30, 50.
-
-    100, 200 become 150, 300 with mean 225, and 1.5 times as far: 112.5, 337.5; uint8 has the
-    even of the two nearest, 112, and no more than 255.
-    """
-    x = torch.tensor([[10, 30], [100, 200]]).view(2, 1, 1, 2).to(dtype)
-    draw = {"brightness": torch.tensor([2.0, 1.5]), "contrast": torch.tensor([0.5, 1.5])}
-    out = Jitter().apply(x, draw)
-    assert out.dtype == dtype
-    last = [112, 255] if dtype == torch.uint8 else [112.5, 337.5]
-    assert out.flatten().tolist() == [30, 50, *last]
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("nothing", [Flip(0.0), Shift(0), Jitter(0.0, 0.0)])
-def test_strength_0_is_the_identity(nothing, dtype):
-    x = images(dtype)
+@pytest.mark.parametrize(
+    "nothing",
+    [Flip(0.0), Shift(0), Jitter(0.0, 0.0, 0.0, 0.0), WHOLE, Grayscale(0.0), RandAugment(0)],
+)
+@pytest.mark.parametrize("sides", SIDES)
+def test_strength_0_is_the_identity(nothing, dtype, sides):
+    x = images(dtype, sides)
     assert torch.equal(nothing.apply(x, nothing.draw(generator("d"), len(x))), x)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("augment", ALL)
-def test_every_image_has_its_own_draw_also_under_vmap(augment, dtype):
-    x = images(dtype)
+@pytest.mark.parametrize("augment", EVERY)
+@pytest.mark.parametrize("sides", SIDES)
+def test_every_image_has_its_own_draw_also_under_vmap(augment, dtype, sides):
+    x = images(dtype, sides)
     before, draw = x.clone(), augment.draw(generator("d"), len(x))
     out = augment.apply(x, draw)
     assert torch.equal(x, before)
@@ -77,7 +85,10 @@ def test_every_image_has_its_own_draw_also_under_vmap(augment, dtype):
     both = {k: torch.stack([v, v]) for k, v in draw.items()}
     mapped = torch.func.vmap(augment.apply)(stacked, both)
     for i in range(2):
-        torch.testing.assert_close(mapped[i], augment.apply(stacked[i], draw))
+        assert mapped[i].dtype == dtype
+        looped = augment.apply(stacked[i], draw).float()
+        rounded = 1 if dtype == torch.uint8 else 5e-3  # .5 may go either way
+        torch.testing.assert_close(mapped[i].float(), looped, atol=rounded, rtol=0)
 
 
 def test_draws_cover_their_ranges():
@@ -87,11 +98,28 @@ def test_draws_cover_their_ranges():
     )
     by = Shift(2).draw(generator("d"), n)["by"]
     assert set(by.flatten().tolist()) == {-2, -1, 0, 1, 2}
-    drawn = Jitter(0.2, 0.6).draw(generator("d"), n)
-    for name, width in (("brightness", 0.2), ("contrast", 0.6)):
-        low, high = drawn[name].aminmax()
-        assert low.item() == pytest.approx(1 - width, abs=0.01)
-        assert high.item() == pytest.approx(1 + width, abs=0.01)
+    drawn = Jitter(0.2, 0.6, 0.4, 0.1).draw(generator("d"), n)
+    for i, (middle, width) in enumerate(((1, 0.2), (1, 0.6), (1, 0.4), (0, 0.1))):
+        low, high = drawn["factors"][:, i].aminmax()
+        assert low.item() == pytest.approx(middle - width, abs=0.01)
+        assert high.item() == pytest.approx(middle + width, abs=0.01)
+    assert len(drawn["order"].unique(dim=0)) == 24
+    assert Grayscale(0.1).draw(generator("d"), n)["grey"].float().mean().item() == pytest.approx(
+        0.1, abs=0.02
+    )
+
+
+def test_crops_cover_their_range():
+    """Area 0.7 … 1 and ratio 3/4 … 4/3; a rectangle that never fits is the whole image."""
+    extent = Crop(0.7).draw(generator("d"), 4000)["extent"].double()
+    assert extent.max() <= 1
+    area, ratio = extent.prod(1), extent[:, 1] / extent[:, 0]
+    assert area.min().item() == pytest.approx(0.7, abs=0.01)
+    assert area.max().item() > 0.97
+    assert ratio.min().item() == pytest.approx(0.75, abs=0.05)
+    assert ratio.max().item() == pytest.approx(4 / 3, abs=0.05)
+    assert ratio.log().mean().item() == pytest.approx(0, abs=0.01)
+    assert set(Crop(1.0, 100.0).draw(generator("d"), 99)["extent"].flatten().tolist()) == {1.0}
 
 
 def federation(augment):
@@ -118,7 +146,7 @@ def test_chance_is_that_of_seed_site_and_round():
 def test_training_repeats_to_the_bit_and_sees_them():
     plain, same, once, again = (
         toy.vector(compose("fedavg"), 1, federation=federation(a))
-        for a in ((), (Flip(0.0), Shift(0), Jitter(0.0, 0.0)), ALL, ALL)
+        for a in ((), (Flip(0.0), Shift(0), Jitter(0.0, 0.0, 0.0, 0.0)), EVERY, EVERY)
     )
     assert torch.equal(once, again)
     assert torch.equal(plain, same)
@@ -127,9 +155,22 @@ def test_training_repeats_to_the_bit_and_sees_them():
 
 def test_text():
     assert augmentation("") == ()
-    assert augmentation("flip, shift=4,jitter=0.4") == (Flip(0.5), Shift(4), Jitter(0.4, 0.4))
+    assert augmentation("flip, shift=4,jitter=0.4") == (Flip(0.5), Shift(4), Jitter())
     assert augmentation("jitter,flip=1") == (Jitter(), Flip(1.0))
+    assert augmentation("crop=0.8,grayscale=0.2") == (Crop(0.8), Grayscale(0.2))
+    assert augmentation("jitter=0.3/0.2") == (Jitter(0.3, 0.2, 0.0, 0.0),)
+    found = augmentation("randaugment=3,cutout=8,amplitude-mix=0.6")
+    assert found == (RandAugment(3), RandAugment(0, cutout=8), AmplitudeMix(0.5, 0.6))
     assert augmentation(ALL) == ALL
+
+
+def test_what_text_makes_is_for_images():
+    given = ",".join(KINDS)
+    assert all(isinstance(t, IMAGES) for t in augmentation(given))
+    x = torch.randint(256, (4, 3, 20, 20), dtype=torch.uint8, generator=generator("images"))
+    for transform in augmentation(given):
+        out = transform.apply(x, transform.draw(generator("d"), 4))
+        assert (out.shape, out.dtype) == (x.shape, torch.uint8)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +181,11 @@ def test_text():
         ("shift=1.5", "'1.5' is not a fit number"),
         ("flip=2", "p must be a probability, not 2"),
         ("shift=-1", "must not be negative"),
-        ("jitter=1.5", "must be in 0…1, not 1.5 and 1.5"),
+        ("jitter=1.5/0.4", "must be in 0…1 and hue in 0…0.5, not 1.5, 0.4, 0, 0"),
+        ("jitter=0.6", "hue in 0…0.5, not 0.6, 0.6, 0.6, 0.6"),
+        ("jitter=1/1/1/0/0", "'1/1/1/0/0' is not a fit number"),
+        ("crop=0", "crop: the least share must be above 0"),
+        ("grayscale=2", "p must be a probability, not 2"),
     ],
 )
 def test_bad_text(text, sentence):

@@ -1,13 +1,15 @@
 """Opening by name and path with options as text; and `check`, which collects."""
 
 import json
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from feddg.data.augment import Flip, Jitter
-from feddg.data.catalogue import catalogue, open_collection
+from feddg.data.catalogue import catalogue, open_collection, resolve
 from feddg.data.check import check
+from feddg.data.transforms import Scale
 from feddg.errors import ConfigError, DataError
 from feddg.tasks import Classification
 
@@ -35,7 +37,10 @@ def pictures(tmp_path):
 
 def test_every_entry_is_described():
     specs = catalogue()
-    assert list(specs) == ["rotated-mnist", "heart-disease", "folder", "csv"]
+    assert list(specs)[:2] == ["rotated-mnist", "heart-disease"]
+    assert list(specs)[-3:] == ["folder", "image-list", "csv"]
+    assert {"pacs", "vlcs", "office-home", "domainnet"} <= set(specs)
+    assert {"camelyon17", "poverty", "fmow"} <= set(specs)
     for name, spec in specs.items():
         assert spec.name == name
         texts = (spec.title, spec.summary, spec.size, spec.licence, spec.source, spec.layout)
@@ -59,7 +64,7 @@ def test_options_are_text(pictures, hospitals):
     assert grey["art"].examples.x.shape[1:] == (1, 5, 5)
     named = open_collection("csv", root=str(hospitals), classes="well,ill", ignore="")
     assert named.task == Classification(("well", "ill"))
-    drawn = (Flip(0.0), Jitter(0.2, 0.2))
+    drawn = (Flip(0.0), Jitter(0.2, 0.2, 0.2, 0.2))
     assert open_collection("rotated-mnist", augment="flip=0,jitter=0.2").augment == drawn
     assert open_collection(str(pictures), size="5", augment="jitter=0.2").augment == drawn[1:]
     site = open_collection("heart-disease", scaling="site", target="va")
@@ -173,3 +178,43 @@ def test_a_folder_that_is_called_like_a_layout_is_a_folder(tmp_path, monkeypatch
         (tmp_path / "csv" / f"{site}.csv").write_text("a,label\n1,0\n2,1\n")
     monkeypatch.chdir(tmp_path)
     assert open_collection("csv").names == ("north", "south")
+
+
+def test_a_set_is_looked_for_by_its_name(tmp_path, monkeypatch):
+    """In $FEDDG_DATA, else in data/ of the current folder, else in a folder of its very name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDDG_DATA", raising=False)
+    for place in ("elsewhere/pacs", "data/pacs", "pacs"):
+        (tmp_path / place).mkdir(parents=True)
+    assert resolve("pacs", {})[1]["root"] == Path("pacs")
+    (tmp_path / "pacs").rmdir()
+    assert resolve("pacs", {})[1]["root"] == Path("data/pacs")
+    monkeypatch.setenv("FEDDG_DATA", str(tmp_path / "elsewhere"))
+    assert resolve("pacs", {})[1]["root"] == tmp_path / "elsewhere" / "pacs"
+    assert resolve("pacs", {"root": "mine"})[1]["root"] == Path("mine")
+
+
+def test_a_set_that_is_not_there_says_where_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDDG_DATA", str(tmp_path))
+    for name, spec in catalogue().items():
+        if spec.embedded or spec.yours:
+            continue
+        with pytest.raises(DataError) as refused:
+            open_collection(name)
+        said = str(refused.value)
+        assert str(tmp_path / name) in said
+        assert spec.source in said
+        assert f"feddg data get {name}" in said
+
+
+def test_options_of_images(pictures):
+    data = open_collection(str(pictures), size="4", normalise="half")
+    assert data.prepare == (Scale((0.5,), (0.5,)),)
+    with pytest.raises(ConfigError, match="did you mean 'half'"):
+        open_collection(str(pictures), normalise="halve")
+
+
+def test_every_set_is_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    for name in catalogue():
+        assert f"| `{name}` |" in page

@@ -184,3 +184,15 @@ def test_the_build_script_explains_itself():
     done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "usage" in done.stderr
+
+
+def test_domainbed_looks_where_data_sets_lie(mnist, monkeypatch):
+    """torchvision leaves the files in MNIST/raw."""
+    monkeypatch.setenv("FEDDG_DATA", str(mnist))
+    with pytest.raises(DataError, match=r"neither in .*rotated-mnist nor in .*mnist; name the"):
+        rotated_mnist.load(protocol="domainbed")
+    raw = mnist / "mnist" / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for path in [p for p in mnist.iterdir() if p.is_file()]:
+        path.rename(raw / path.name)
+    assert rotated_mnist.load(protocol="domainbed").names[:2] == ("m0", "m15")

@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from feddg import trees
-from feddg.data.transforms import IMAGENET, Impute, Scale, Standardise, prepared, transform_from
+from feddg.data.transforms import (
+    IMAGENET,
+    Full,
+    Impute,
+    Scale,
+    Standardise,
+    prepared,
+    transform_from,
+)
 from feddg.errors import ConfigError, DataError
 from feddg.seeds import generator
 
@@ -24,6 +32,13 @@ def test_plain_scale_reaches_0_and_1_exactly_in_float32():
     scaled = Scale().apply(torch.tensor([[0, 255]], dtype=torch.uint8), {})
     assert scaled.dtype == torch.float32
     assert scaled.tolist() == [[0.0, 1.0]]
+
+
+def test_full_precision_changes_the_type_alone():
+    half = torch.tensor([[[[0.1, -2.0]]]]).half()
+    out = Full().apply(half, {})
+    assert (out.dtype, out.shape) == (torch.float32, half.shape)
+    assert out.half().equal(half)
 
 
 def test_one_number_serves_all_channels():
@@ -63,6 +78,7 @@ CASES = [
     (IMAGENET, torch.arange(54).view(2, 3, 3, 3).to(torch.uint8)),
     (Standardise((1.0, 2.0), (3.0, 0.0)), TABLES.nan_to_num(0.5)),
     (Impute((1.0, 2.0)), TABLES),
+    (Full(), TABLES.nan_to_num(0.5).half()),
 ]
 
 
@@ -109,3 +125,12 @@ def test_bad_descriptions():
         Scale((0.0, 0.0), (1.0,))
     with pytest.raises(DataError, match="must not contain 0"):
         Scale((0.0,), (0.0,))
+
+
+@pytest.mark.parametrize("scale", [Scale(), IMAGENET])
+def test_large_images_are_scaled_one_by_one_to_the_same_bits(scale):
+    x = torch.randint(256, (3, 3, 64, 50), dtype=torch.uint8)
+    found = scale.apply(x, {})
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(found, scale.scaled(x.float()))
+    assert torch.equal(found, torch.func.vmap(lambda v: scale.apply(v, {}))(x[None])[0])

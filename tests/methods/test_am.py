@@ -4,8 +4,7 @@ import torch
 from feddg.catalogue import compose
 from feddg.data.domain import Domain, Examples, Federation, Site
 from feddg.errors import FeddgError
-from feddg.methods.am import AmplitudeMix
-from feddg.parts.spectra import low_amplitude, mixed, with_low_amplitude
+from feddg.parts.spectra import AmplitudeMix, low_amplitude, mixed, with_low_amplitude
 from tests import toy
 from tests.methods import stacked
 

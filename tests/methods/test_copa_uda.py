@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.func import functional_call
 
 from feddg.catalogue import compose
@@ -14,7 +15,8 @@ from feddg.methods.shot import extractor
 from feddg.packets import State
 from feddg.parts.heads import head_layout
 from feddg.parts.votes import agreement_weights, agreements, pseudo_labels
-from feddg.weights import Layout, Weights
+from feddg.training import forward
+from feddg.weights import Layout, Weights, load
 from tests import toy
 
 LOW = "copa-uda(threshold=0.4)"
@@ -42,9 +44,11 @@ def probabilities(run, shared, heads, x):
     return torch.stack(found).mean(0)
 
 
-def test_reference_weights_of_a_round():
+@pytest.mark.parametrize("counted", ["all", "sure"])
+def test_reference_weights_of_a_round(counted):
     """Eq. 7 with each site's new head and the others' as sent, then Eq. 8, then Eq. 6."""
-    run = toy.run(compose("copa-uda(threshold=0.4, epochs=0, branch='none')"), 4)
+    spec = f"copa-uda(threshold=0.45, epochs=0, branch='none', counted='{counted}')"
+    run = toy.run(compose(spec), 4)
     *_, before, last = toy.history(run)
     sent = before.state.notes["heads"]
     x = toy.at_server(run).x
@@ -54,13 +58,49 @@ def test_reference_weights_of_a_round():
         found.append(probabilities(run, reply.model, heads.values(), x))
     p = torch.stack(found)
     label, confidence = pseudo_labels(p, "mean")
-    weights = agreement_weights(agreements(p, label, confidence > 0.4))
+    heard = confidence > (0.45 if counted == "sure" else 0)
+    weights = agreement_weights(agreements(p, label, heard))
     assert len(set(weights)) > 1
     named = dict(zip(run.names, weights, strict=True))
     assert last.state.trace["weights"] == pytest.approx(named)
     mean = sum(w * r.model.vector for w, r in zip(weights, last.replies, strict=True))
     torch.testing.assert_close(last.state.model.vector, mean)
-    assert last.state.trace["labelled"] == (confidence > 0.4).double().mean().item()
+    assert last.state.trace["labelled"] == (confidence > 0.45).double().mean().item()
+
+
+def test_reference_tuning():
+    """L_t, one step on all images: CE(C_t F_t(x)) + Σ_j CE(C_j F_t(x)), A being the identity.
+
+    C_t begins as the head that all began with, and the C_j are those that the sites have sent.
+    """
+    spec = "copa-uda(threshold=0.0, agreement=False, branch='cofc-plain', epochs={})"
+    recipe = toy.steps(toy.RECIPE, batch_size=64, momentum=0.0)
+    run = toy.run(compose(spec.format(1)), 1, recipe=recipe)
+    first = run.method.init(run.model, run.names).notes["head"]
+    merged = toy.final(compose(spec.format(0)), 1, recipe=recipe)
+    x, at = toy.at_server(run).x, head_layout(run.model)
+    p = [
+        probabilities(run, r.model, [r.notes["heads"][r.site], first, first], x)
+        for r in merged.replies
+    ]
+    label, _ = pseudo_labels(torch.stack(p), "mean")
+
+    layout = Layout.of(run.model)
+    net = load(run.model, merged.state.model.joined(Weights(first, at), layout))
+    logits, taps = forward(net, {}, x, ("head:in",), training=True)
+    loss, head = F.cross_entropy(logits, label), run.model.get_submodule("head")
+    for vector in merged.state.notes["heads"].values():
+        values = {k.removeprefix("head."): v for k, v in at.views(vector).items()}
+        loss = loss + F.cross_entropy(functional_call(head, values, (taps["head:in"],)), label)
+    slopes = torch.autograd.grad(loss, list(net.parameters()))
+    expected = {
+        k: v - recipe.lr * g for (k, v), g in zip(net.named_parameters(), slopes, strict=True)
+    }
+
+    [done] = toy.history(run)
+    found = {**done.state.model.views(), **at.views(done.state.notes["heads"][TARGET])}
+    for k, v in expected.items():
+        torch.testing.assert_close(found[k], v)
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -76,8 +116,14 @@ def test_the_targets_head_is_frozen_at_the_sites_after_its_first_tuning(early):
     assert not torch.equal(sent[1][TARGET], sent[2][TARGET])  # the server goes on tuning it
 
 
+def test_without_agreement_all_have_the_same_say():
+    done = toy.final(compose("copa-uda(threshold=0.4, agreement=False)"), 2)
+    assert done.state.trace["labelled"] > 0
+    assert set(done.state.trace["weights"].values()) == {1 / 3}
+
+
 def test_without_labels_there_is_no_targets_head():
-    done = toy.final(compose("copa-uda(threshold=1.0)"), 2)
+    done = toy.final(compose("copa-uda(threshold=1.1, counted='sure')"), 2)
     assert TARGET not in done.state.notes["heads"]
     assert done.state.trace["labelled"] == 0
     assert set(done.state.trace["weights"].values()) == {1 / 3}
@@ -124,6 +170,9 @@ def test_states_know_what_a_predictor_needs():
         ("labels='median'", "did you mean 'mean'"),
         ("branch='consistency'", "frozen in every round"),
         ("iterate=False", "frozen in every round"),
+        ("alpha=(1.0, 2.0)", "agreement=False"),
+        ("weights='size'", "agreement=False"),
+        ("branch='augmented', target_head=False", "take another branch"),
         ("threshold=-1.0", "threshold"),
         ("epochs=-1", "epochs"),
     ],

@@ -3,6 +3,7 @@
 import torch
 
 from feddg.catalogue import compose
+from feddg.engines.inprocess import InProcess
 from feddg.methods.independent import KEY
 from feddg.methods.shot import SHOT
 from feddg.weights import Weights
@@ -27,6 +28,20 @@ def test_effects():
     for other in ("shot(epochs=1)", "shot(epochs=2, beta=0)", "ind-ensemble"):
         _, _, theirs = models(other)
         assert all(not torch.allclose(found[k], theirs[k], atol=1e-6) for k in found)
+
+
+def test_the_schedule_begins_anew():
+    """At the end of a cosine the sites hardly move; what is adapted then has a run of its own."""
+    found, method = [], SHOT(epochs=1)
+    for schedule in ("constant", "cosine"):
+        recipe = toy.steps(toy.RECIPE, schedule=schedule)
+        run = toy.run(method, 50, recipe=recipe)
+        job = run.job(run.server, 49)
+        [done] = InProcess().drive([method.adapted(Weights.of(run.model), "dawn", job)])
+        assert isinstance(done, Weights)
+        found.append(done.vector)
+    assert torch.equal(*found)
+    assert not torch.allclose(found[0], Weights.of(run.model).vector, atol=1e-3)
 
 
 def test_only_extractors_adapt_and_only_after_the_last_round():

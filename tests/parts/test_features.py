@@ -9,11 +9,13 @@ from feddg.parts import features
 from feddg.parts.features import (
     Remembered,
     digest,
+    digest_inputs,
     digest_once,
     known_taps,
     tap_features,
     weight_of,
 )
+from feddg.seeds import generator
 from feddg.weights import Weights
 from tests import toy
 
@@ -97,3 +99,10 @@ def test_a_tensors_digest_is_taken_once(monkeypatch):
     assert len(taken) == 1
     assert digest_once(same) == digest_once(one)  # another tensor of the same bytes
     assert len(taken) == 2
+
+
+def test_digest_of_inputs_is_that_of_all_of_them():
+    data = Examples(torch.randn(200, 3), torch.arange(200))
+    some = data.take(torch.randperm(200, generator=generator("rows"))[:130])
+    assert digest_inputs(data) == digest(data.x)
+    assert digest_inputs(some) == digest(some.x) != digest(data.x)

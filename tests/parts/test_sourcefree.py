@@ -3,13 +3,37 @@ from math import log
 import pytest
 import torch
 
-from feddg.parts.sourcefree import clustered, entropy, nearest
+from feddg.parts.heads import Branch, head_layout
+from feddg.parts.sourcefree import InformationMaximisation, clustered, entropy, nearest
+from tests.parts.test_heads import Line, one_pass
 
 
 def test_reference_entropy():
     p = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
     torch.testing.assert_close(entropy(p), torch.tensor([log(2), 0.0]))
     assert entropy(p.mean(0)).item() == pytest.approx(-(0.75 * log(0.75) + 0.25 * log(0.25)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+def test_reference_loss(weight):
+    """The frozen head says (z, 0) of z = ±log 3: p = (3/4, 1/4) and (1/4, 3/4), on average 1/2.
+
+    So it is H(1/4) − H(1/2), and `weight` times the cross-entropy of both with class 0. The
+    network's own head (there it is the same) is not trained.
+    """
+    net, x = Line(), torch.tensor([[log(3)], [-log(3)]])
+    term = InformationMaximisation(
+        torch.tensor([1.0, 0.0]), Branch(head_layout(net), "head"), weight
+    )
+    fwd = one_pass(net, x, torch.tensor([0, 0]))
+    loss = term.loss(fwd)
+    sure = -(0.75 * log(0.75) + 0.25 * log(0.25))
+    assert loss.item() == pytest.approx(
+        sure - log(2) - weight * (log(0.75) + log(0.25)) / 2, abs=1e-6
+    )
+    [slope] = torch.autograd.grad(loss, [fwd.theta["model"]])
+    assert slope[0] != 0
+    assert slope[1:].tolist() == [0, 0]
 
 
 def test_reference_clusters():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from feddg.parts.votes import agreement_weights, agreements, pseudo_labels
+from feddg.seeds import generator
 
 # Three sites (rows below), four examples, three classes.
 A = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.4, 0.3, 0.3], [0.6, 0.3, 0.1]]
@@ -44,6 +45,21 @@ def test_reference_equation_8():
     whole = 2 * exp(2 / 7) + exp(3 / 7)
     expected = [exp(2 / 7) / whole, exp(2 / 7) / whole, exp(3 / 7) / whole]
     assert agreement_weights(agreed) == pytest.approx(expected)
+
+
+def test_a_mean_above_the_threshold_leaves_nobody_to_disagree():
+    """n sites whose mean for a class is above 1 − t: each one's is above 1 − n t.
+
+    With t = 0.05 that is above a half for n <= 10, so every sure label is every site's own, and
+    Eq. 8 is uniform; over all labels it is not. (Random logits, sharp enough to be sure of some.)
+    """
+    p = (8 * torch.randn(5, 400, 3, generator=generator("votes"))).softmax(2)
+    label, confidence = pseudo_labels(p, "mean")
+    sure = confidence > 0.95
+    assert 0 < sure.sum() < 400
+    assert agreements(p, label, sure) == [int(sure.sum())] * 5
+    everywhere = agreements(p, label, torch.ones_like(sure))
+    assert len(set(everywhere)) > 1
 
 
 def test_nobody_agrees_or_one_alone():

@@ -1,5 +1,6 @@
 """Conduct experiments: all of a batch in lockstep, recorded, checkpointed, resumable."""
 
+import json
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,13 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
-from feddg import checkpoint
+from feddg import checkpoint, stages
 from feddg.benchmark.diagnostics import MODELS, diagnosed, diagnostics
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.locals import LOCALS, read_packets, write_locals
 from feddg.benchmark.records import RunFolder, finished
 from feddg.benchmark.selection import Record, rule
-from feddg.checkpoint import Checkpoint
+from feddg.checkpoint import Checkpoint, write_whole
 from feddg.deploy import Architecture, save_model
 from feddg.engines import one_thread, open_engine
 from feddg.engines.compute import Compute
@@ -27,6 +28,7 @@ from feddg.engines.rehearsal import rehearse
 from feddg.errors import ConfigError, FeddgError, RunsFailed
 from feddg.interrupts import deferred
 from feddg.packets import Packet, Reply, State
+from feddg.stages import stage
 from feddg.tasks import Task
 from feddg.trees import Tree
 from feddg.wire import flatten
@@ -133,6 +135,9 @@ class Conducted:
         """In a folder the chosen state becomes a model, written last of all."""
         if self.folder is None:
             return
+        if stages.active:
+            told = [r for r in stages.active.rounds if self.key in r["rounds"]]
+            write_whole(self.folder.profile, json.dumps(told, indent=1).encode())
         save_model(self.folder.model, self.run, self.chosen[0], self.about(), self.architecture)
         if self.tidy:
             self.folder.checkpoint.unlink(missing_ok=True)
@@ -206,6 +211,8 @@ def conducted(opened: Sequence[Conducted], compute: Compute) -> Generator[Event,
                 starts = [(c.at.next_round, c.at.state) for c in going]
                 for done in rounds(runs, engine, starts, fails):
                     yield from noted(done, by_run, engine)
+                    if stages.active:
+                        stages.active.end_round({by_run[id(r)].key: k.index for r, k in done})
         finally:
             for c in going:
                 c.keep()
@@ -226,7 +233,7 @@ def noted(
     events = []
     for (run, k), scores, extra in zip(done, engine.score(asked), more, strict=True):
         c = by_run[id(run)]
-        with deferred():
+        with deferred(), stage("record"):
             record = c.note(recorded(run, k, scores) | extra, k, engine.memories(run))
         events.append(Event(c.key, c.label, record, c.task.metric))
     yield from events

@@ -148,6 +148,7 @@ DIGIT_FIVE = Protocol(
     ),
     schedules={
         PAPER: Schedule(rounds=30, line="30 rounds of 1 epoch"),
+        "short": Schedule(rounds=10, line="10 rounds of 1 epoch"),
         "demo": Schedule(rounds=3, line="3 rounds of 1 epoch"),
     },
     share=0.0,
@@ -161,6 +162,7 @@ OFFICE_CALTECH10 = Protocol(
     ),
     schedules={
         PAPER: Schedule(rounds=40, line="40 rounds of 1 epoch"),
+        "short": Schedule(rounds=10, line="10 rounds of 1 epoch"),
         "demo": Schedule(rounds=3, line="3 rounds of 1 epoch"),
     },
     share=0.0,

@@ -85,6 +85,10 @@ class RunFolder:
         return self.path / "model"
 
     @property
+    def profile(self) -> Path:
+        return self.path / "profile.json"
+
+    @property
     def finished(self) -> bool:
         return finished(self.path)
 

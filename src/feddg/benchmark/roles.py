@@ -64,12 +64,17 @@ def collection(roles: Roles) -> Collection:
 
 
 def sources(roles: Roles) -> tuple[str, ...]:
-    names = overview(roles.data, dict(roles.options)).names
+    data = overview(roles.data, dict(roles.options))
+    names = data.names
     for name in (*roles.sources, *roles.targets, *roles.validation):
         if name not in names:
             raise unknown(f"domain of {roles.data}", name, names)
     taken = {*roles.targets, *roles.validation}
-    found = roles.sources or tuple(n for n in names if n not in taken)
+    found = roles.sources or tuple(
+        n
+        for n in names
+        if n not in taken and len(data[n].trainable)  # not WILDS' unseen domains
+    )
     both = [n for n in found if n in taken]
     if both:
         raise DataError(f"{roles.data}: domain {both[0]!r} is held out and a source; choose one")

@@ -15,17 +15,21 @@ from feddg.cli import (
     figure,
     methods,
     model,
+    report,
     reproduce,
     run,
+    speed,
     sweep,
     table,
-)  # fmt: skip
+)
 from feddg.errors import FeddgError
 
-AGAIN = "every finished round is kept. To go on, run the same command again:"
+AGAIN = "To go on, run the same command again:"
+ROUNDS = "every finished round"
+BYTES = "what was downloaded"
 
 
-def graceful(command: Callable[..., None], resumable: bool = False) -> Callable[..., None]:
+def graceful(command: Callable[..., None], keeps: str = "") -> Callable[..., None]:
     """What a user can mend is one sentence and exit code 2; Ctrl-C is 130 and says how to go on."""
 
     @wraps(command)
@@ -38,7 +42,8 @@ def graceful(command: Callable[..., None], resumable: bool = False) -> Callable[
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             same = shlex.join(["feddg", *sys.argv[1:]])
-            print("\nfeddg: interrupted" + f"; {AGAIN} {same}" * resumable, file=sys.stderr)
+            kept = f"; {keeps} is kept. {AGAIN} {same}" if keeps else ""
+            print(f"\nfeddg: interrupted{kept}", file=sys.stderr)
             raise typer.Exit(130) from None
 
     return wrapped
@@ -50,20 +55,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("run")(graceful(run.run, resumable=True))
-app.command("bench")(graceful(bench.bench, resumable=True))
-app.command("demo")(graceful(bench.demo, resumable=True))
-app.command("reproduce")(graceful(reproduce.reproduce, resumable=True))
-app.command("sweep")(graceful(sweep.sweep, resumable=True))
+app.command("run")(graceful(run.run, keeps=ROUNDS))
+app.command("bench")(graceful(bench.bench, keeps=ROUNDS))
+app.command("demo")(graceful(bench.demo, keeps=ROUNDS))
 app.command("table")(graceful(table.table))
 app.command("compare")(graceful(compare.compare))
+app.command("report")(graceful(report.report))
 app.command("figure")(graceful(figure.figure))
+app.command("reproduce")(graceful(reproduce.reproduce, keeps=ROUNDS))
+app.command("sweep")(graceful(sweep.sweep, keeps=ROUNDS))
+app.command("bench-speed")(graceful(speed.bench_speed))
 app.command("methods")(graceful(methods.methods))
 app.command("predict")(graceful(model.predict))
 app.command("evaluate")(graceful(model.evaluate))
-data_app = typer.Typer(help="Data sets: list them, check a folder.", no_args_is_help=True)
+data_app = typer.Typer(help="Data sets: list, get and check them.", no_args_is_help=True)
 data_app.command("list")(graceful(data.list_data))
 data_app.command("check")(graceful(data.check))
+data_app.command("get")(graceful(data.get, keeps=BYTES))
 app.add_typer(data_app, name="data")
 
 

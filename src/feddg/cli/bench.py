@@ -1,5 +1,6 @@
 """`feddg bench`: the leave-one-domain-out table. `feddg demo`: a minute of it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from feddg.benchmark.shards import Shard
     from feddg.benchmark.table import Table
     from feddg.engines.compute import Compute
+    from feddg.report.sinks import Sink
 
 DEMO_METHODS = "fedavg,fedprox,fedmedian"
 
@@ -43,7 +45,9 @@ def bench(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    track: o.Track = None,
     shard: o.Shard = None,
+    profile: o.Profile = False,
     json: o.Json = False,
     markdown: Markdown = False,
 ) -> None:
@@ -61,7 +65,9 @@ def bench(
         schedule=schedule, selection=selection, data_options=o.pairs(data_option, "--data-option"),
         recipe=o.recipe_changes(settings), changes=o.given(changes), task=task,
     )  # fmt: skip
-    conduct(wanted, out or Path("runs"), compute, json, markdown, part(shard))
+    conduct(
+        wanted, out or Path("runs"), compute, json, markdown, part(shard), o.sinks(track), profile
+    )
 
 
 def demo(out: o.Out = None, workers: o.Workers = None, json: o.Json = False) -> None:
@@ -81,16 +87,19 @@ def conduct(
     json: bool,
     markdown: bool = False,
     shard: "Shard | None" = None,
+    sinks: "Sequence[Sink]" = (),
+    profile: bool = False,
 ) -> None:
     from feddg.benchmark.bench import run, table
     from feddg.benchmark.shards import WHOLE
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import RunsFailed
 
     failure, part, runs = None, shard or WHOLE, wanted.unique()
     mine = {key: runs[key] for key in part.mine(runs)}
     try:
-        follow(run(wanted, root, how, part), mine, root, quiet=json)
+        drive = profiling if profile else follow
+        drive(run(wanted, root, how, part), mine, root, quiet=json, sinks=sinks)
     except RunsFailed as error:  # the table of all the others comes first
         failure = error
     found = table(wanted, root, failure.reasons if failure else {})

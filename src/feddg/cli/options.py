@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from feddg.engines.compute import Compute
+    from feddg.report.sinks import Sink
 
 Data = Annotated[str, typer.Argument(help="A data set's name (feddg data list) or a folder.")]
 Out = Annotated[Path | None, typer.Option(help="Where runs are kept; the default is ./runs.")]
@@ -42,12 +43,19 @@ Precision = Annotated[str, typer.Option(help="auto, fp32, tf32 or bf16 (on a GPU
 Execution = Annotated[
     str, typer.Option(help="How sites are trained: auto, one-by-one, workers, stacked or streams.")
 ]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Show where time goes, and keep it in profile.json.")
+]
 Diagnostics = Annotated[
     str | None,
     typer.Option(
         help="Of simulations, several by commas. curves: record every site's model on every domain;"
         " distances: how far they are apart; models: keep every site's last one."
     ),
+]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help="Mirror the records: tensorboard:DIR or mlflow:URI; may stand twice."),
 ]
 Share = Annotated[float | None, typer.Option(help="Of each site's data, held out for validation.")]
 Shard = Annotated[
@@ -91,6 +99,15 @@ def compute(workers: int | None, device: str, precision: str, execution: str) ->
 
     chosen: dict[str, Any] = {"device": device, "precision": precision, "execution": execution}
     return Compute(workers=workers, **chosen)
+
+
+def sinks(texts: Sequence[str] | None) -> "tuple[Sink, ...]":
+    """Opened before anything is trained, so that what is not installed is said at once."""
+    if not texts:
+        return ()
+    from feddg.report.sinks import opened
+
+    return opened(texts)
 
 
 def given(changes: dict[str, Any]) -> dict[str, Any]:

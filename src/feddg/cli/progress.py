@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from feddg.benchmark.records import finished
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from feddg.report.sinks import Sink
 
 QUIET_SECONDS = 10.0  # between lines where the output is no terminal
 
@@ -67,14 +69,20 @@ def follow(
     experiments: Mapping[str, Experiment],
     root: Path,
     quiet: bool = False,
+    sinks: "Sequence[Sink]" = (),
 ) -> None:
-    """Drive the events to their end, showing them on standard error.
+    """Drive the events to their end, showing them on standard error and to the sinks.
 
     On an interrupt they are closed here and now, so that all is kept before anything is said.
     """
     from rich.console import Console
 
-    with closing(generated(events)) as driven:
+    driven = generated(events)
+    if sinks:
+        from feddg.report.sinks import tracked
+
+        driven = tracked(driven, experiments, root, sinks, warned)
+    with closing(driven):
         console = Console(stderr=True)
         tally = Tally.of(experiments, root)
         if quiet:
@@ -84,6 +92,31 @@ def follow(
             bars(driven, tally, console)
         else:
             lines(driven, tally)
+
+
+def warned(sentence: str) -> None:
+    print(f"feddg: {sentence}", file=sys.stderr)
+
+
+def profiling(
+    events: Iterable[Event],
+    experiments: Mapping[str, Experiment],
+    root: Path,
+    quiet: bool = False,
+    sinks: "Sequence[Sink]" = (),
+) -> None:
+    """As `follow`, and then a table of where time went, on standard error too."""
+    from feddg.stages import profiled, table
+
+    with profiled() as found:
+        follow(events, experiments, root, quiet, sinks)
+    print(f"where time went in {len(found.rounds)} rounds:", file=sys.stderr)
+    head = ("stage", "s", "share", "s in workers")
+    rows = [head, *table(found.rounds)]
+    wide = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    for first, *more in rows:
+        numbers = (v.rjust(w) for v, w in zip(more, wide[1:], strict=True))
+        print("  ".join([first.ljust(wide[0]), *numbers]), file=sys.stderr)
 
 
 def generated(events: Iterable[Event]) -> Generator[Event, None, None]:

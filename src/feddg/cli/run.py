@@ -20,6 +20,8 @@ WITH_CONFIG = (
     "device",
     "precision",
     "execution",
+    "track",
+    "profile",
     "json",
 )  # all else stands in the file
 
@@ -66,12 +68,14 @@ def run(
     device: o.Device = "auto",
     precision: o.Precision = "auto",
     execution: o.Execution = "auto",
+    track: o.Track = None,
+    profile: o.Profile = False,
     json: o.Json = False,
 ) -> None:
     """Train one federation by one method; the run's folder holds the model."""
     from feddg.benchmark.driver import conduct
     from feddg.benchmark.protocols import experiment
-    from feddg.cli.progress import follow
+    from feddg.cli.progress import follow, profiling
     from feddg.errors import ConfigError
 
     compute = o.compute(workers, device, precision, execution)
@@ -90,7 +94,9 @@ def run(
             participation=asked(participation), min_sites=min_sites,
             allow_missing_classes=allow_missing, diagnostics=diagnostics, task=task,
         )  # fmt: skip
-    follow(conduct([wanted], root, compute), {wanted.key: wanted}, root, quiet=json)
+    events, sinks = conduct([wanted], root, compute), o.sinks(track)
+    drive = profiling if profile else follow
+    drive(events, {wanted.key: wanted}, root, quiet=json, sinks=sinks)
     show(wanted, root / wanted.key, json)
 
 

@@ -1,6 +1,7 @@
 """Augmentations of images: drawn anew in every training step, every image with its own draw.
 
-They come before `prepare`, on uint8 or float N×C×H×W; pure, so also under `vmap`.
+They come before `prepare`, on uint8 or float N×C×H×W; pure, so also under `vmap`. uint8 images
+stay uint8 (see `feddg.data.levels`).
 """
 
 from collections.abc import Callable
@@ -9,7 +10,12 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from feddg.data.colour import Grayscale, Jitter
+from feddg.data.crop import Crop
+from feddg.data.levels import singly
+from feddg.data.randaugment import RandAugment
 from feddg.errors import ConfigError, unknown
+from feddg.parts.spectra import AmplitudeMix
 from feddg.trees import Tensors, part
 
 
@@ -28,6 +34,9 @@ class Flip:
         return {"flipped": torch.rand(n, generator=rng) < self.p}
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        if singly(value):
+            rows = draw["flipped"].nonzero()[:, 0]
+            return value.index_copy(0, rows, value[rows].flip(-1))
         return torch.where(draw["flipped"][:, None, None, None], value.flip(-1), value)
 
 
@@ -56,44 +65,35 @@ class Shift:
         return torch.where(inside, value.gather(2, rows).gather(3, columns), 0)
 
 
-@part()
-class Jitter:
-    """x ← bx, then x ← x + (c − 1)(x − its mean); b in 1 ± brightness, c in 1 ± contrast.
+__all__ = ["IMAGES", "Crop", "Flip", "Grayscale", "Jitter", "Shift", "augmentation"]
 
-    uint8 is rounded and kept within 0…255; floats, whose range is not known, are not clipped.
-    """
-
-    brightness: float = 0.4
-    contrast: float = 0.4
-    at: str = ""
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.brightness <= 1 and 0 <= self.contrast <= 1):
-            given = f"{self.brightness:g} and {self.contrast:g}"
-            raise ConfigError(f"jitter: brightness and contrast must be in 0…1, not {given}")
-
-    def draw(self, rng: Generator, n: int) -> Tensors:
-        b, c = 2 * torch.rand(2, n, generator=rng) - 1
-        return {"brightness": 1 + self.brightness * b, "contrast": 1 + self.contrast * c}
-
-    def apply(self, value: Tensor, draw: Tensors) -> Tensor:
-        b, c = (draw[k][:, None, None, None] for k in ("brightness", "contrast"))
-        whole = value.dtype == torch.uint8
-        x = (value.float() if whole else value) * b.to(torch.float32 if whole else value.dtype)
-        x = x + (c.to(x.dtype) - 1) * (x - x.mean((1, 2, 3), keepdim=True))
-        return x.round().clamp(0, 255).to(torch.uint8) if whole else x
-
-
-IMAGES = (Flip, Shift, Jitter)
+IMAGES = (Crop, Flip, Shift, Jitter, Grayscale, RandAugment, AmplitudeMix)
 KINDS: dict[str, Callable[[str], Any]] = {  # by the text after "=", if there is any
+    "crop": lambda text: Crop(float(text)) if text else Crop(),
     "flip": lambda text: Flip(float(text)) if text else Flip(),
     "shift": lambda text: Shift(int(text)) if text else Shift(),
-    "jitter": lambda text: Jitter(float(text), float(text)) if text else Jitter(),
+    "jitter": lambda text: _jitter(text) if text else Jitter(),
+    "grayscale": lambda text: Grayscale(float(text)) if text else Grayscale(),
+    "randaugment": lambda text: RandAugment(int(text)) if text else RandAugment(),
+    "cutout": lambda text: RandAugment(0, cutout=int(text) if text else 16),
+    "amplitude-mix": lambda text: AmplitudeMix(0.5, float(text) if text else 1.0),
 }
 
 
 def augmentation(given: str | tuple[Any, ...]) -> tuple[Any, ...]:
-    """From text such as "flip,shift=4,jitter=0.4", in this order; transforms stay as they are."""
+    """From text such as "crop=0.7,flip,jitter=0.4,grayscale=0.1", in this order.
+
+    Transforms stay as they are.
+
+    crop=S             a random rectangle of S … 1 of the area, magnified
+    flip=P             left to right, with probability P
+    shift=N            by up to N pixels
+    jitter=X           brightness, contrast, saturation, hue; X/X/X/X, the last may be missing: 0
+    grayscale=P        with probability P
+    randaugment=N      N random operations
+    cutout=N           a black square of N pixels a side
+    amplitude-mix=X    up to the share X of another image's amplitude spectrum
+    """
     if not isinstance(given, str):
         return given
     made = []
@@ -106,6 +106,15 @@ def augmentation(given: str | tuple[Any, ...]) -> tuple[Any, ...]:
         except ValueError:
             raise ConfigError(f"augmentation {item!r}: {text!r} is not a fit number") from None
     return tuple(made)
+
+
+def _jitter(text: str) -> Jitter:
+    """One number for all four, or each its own."""
+    given = [float(v) for v in text.split("/")]
+    if len(given) > 4:
+        raise ValueError
+    b, c, s, h = given * 4 if len(given) == 1 else (*given, 0.0, 0.0, 0.0)[:4]
+    return Jitter(b, c, s, h)
 
 
 def _inside(at: Tensor, size: int) -> Tensor:

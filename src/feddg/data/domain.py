@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch.utils.weak import WeakIdKeyDictionary
 
+from feddg.data.placing import brought, placed
 from feddg.errors import DataError, unknown
 from feddg.seeds import generator
 from feddg.tasks import Task
@@ -27,11 +28,13 @@ class Examples:
 
     With `rows`, the examples are these rows of `store`, of which nothing is copied before it is
     asked for: parts of a split share one (mapped) tensor. `x` copies all; `inputs` copies some.
+    They are used where `y` lies, and batches come out there; a store that is too large for the
+    device stays on the host, and `rows` with it.
     """
 
     store: Tensor
     y: Tensor
-    groups: Tensor | None = None  # an integer per example, for worst-group metrics
+    groups: Tensor | None = None  # an integer per example, for worst-group metrics; < 0: in none
     rows: Tensor | None = None
 
     def __len__(self) -> int:
@@ -48,33 +51,37 @@ class Examples:
 
     def inputs(self, at: Tensor) -> Tensor:
         """The inputs of these examples."""
-        return self.store[at if self.rows is None else self.rows[at]]
+        at = at.to(self.store.device)
+        return brought(self.store, at if self.rows is None else self.rows[at], self.y.device)
 
     def batches(self, size: int) -> Iterator[Tensor]:
         """All inputs in order."""
         if self.rows is None:
-            yield from self.store.split(size)
+            yield from (part.to(self.y.device) for part in self.store.split(size))
         else:
-            yield from (self.store[rows] for rows in self.rows.split(size))
+            yield from (brought(self.store, r, self.y.device) for r in self.rows.split(size))
 
     def take(self, index: Tensor) -> "Examples":
-        index = index.to(self.y.device)
-        groups = None if self.groups is None else self.groups[index]
-        rows = index if self.rows is None else self.rows[index]
-        return Examples(self.store, self.y[index], groups, rows)
+        rows, at = index.to(self.store.device), index.to(self.y.device)
+        rows = rows if self.rows is None else self.rows[rows]
+        groups = None if self.groups is None else self.groups[at]
+        return Examples(self.store, self.y[at], groups, rows)
 
     def to(self, device: torch.device) -> "Examples":
-        """On a device; what is shared here (a store, these very examples) is shared there."""
-        if self.store.device == device:
+        """For use on a device; what is shared here (a store, these examples) is shared there."""
+        if self.y.device == device:
             return self
-        found = MOVED.get(self)
-        if found is None or found.store.device != device:
+        moved = MOVED.get(self)
+        if moved is None or moved.y.device != device:
             store = STORES.get(self.store)
             if store is None or store.device != device:
-                STORES[self.store] = store = self.store.to(device)
-            others = (None if v is None else v.to(device) for v in (self.groups, self.rows))
-            MOVED[self] = found = Examples(store, self.y.to(device), *others)
-        return found
+                store = placed(self.store, device)
+            if store is not self.store:
+                STORES[self.store] = store
+            groups = None if self.groups is None else self.groups.to(device)
+            rows = None if self.rows is None else self.rows.to(store.device)
+            MOVED[self] = moved = Examples(store, self.y.to(device), groups, rows)
+        return moved
 
     @staticmethod
     def of(data: "Examples | tuple[Tensor, Tensor] | Dataset[Any]") -> "Examples":
@@ -102,14 +109,26 @@ def check_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """A domain's examples, and its splits as row numbers: "train", "val", "test"."""
+    """A domain's examples, and its splits as row numbers: "train", "val", "test".
+
+    files   what each example was read from, where it was a file: by that the manifest knows it
+    """
 
     name: str
     examples: Examples
     splits: Mapping[str, Tensor] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("domain", self.name)
+
+    @property
+    def trainable(self) -> Tensor:
+        """The rows to train on: those said to be, else all that are not held out."""
+        given = torch.zeros(len(self.examples), dtype=torch.bool)
+        for at in self.splits.values():
+            given[at] = True
+        return self.splits.get("train", torch.arange(len(given))[~given])
 
     def part(self, split: str) -> Examples | None:
         rows = self.splits.get(split)
@@ -121,10 +140,7 @@ class Domain:
         Only the seed and the number of examples decide which rows: domains that show the same
         objects in the same order (Rotated MNIST) hold out the same objects, so nothing leaks.
         """
-        given = torch.zeros(len(self.examples), dtype=torch.bool)
-        for at in self.splits.values():
-            given[at] = True
-        rows = self.splits.get("train", torch.arange(len(given))[~given])
+        rows = self.trainable
         if "val" in self.splits or not share:
             return replace(self, splits={"train": rows, **self.splits})
         if not 0 < share < 1 or not 0 < round(share * len(rows)) < len(rows):
@@ -132,6 +148,11 @@ class Domain:
                 f"domain {self.name!r}: cannot hold out {share:g} of its {len(rows)} examples"
                 " for validation; choose a share that leaves both parts non-empty"
             )
+        once = rows.unique()
+        if len(once) < len(rows):  # an example that counts several times is held out as a whole
+            val = replace(self, splits={"train": once}).split(share, seed).splits["val"]
+            kept = rows[~torch.isin(rows, val)]
+            return replace(self, splits={**self.splits, "train": kept, "val": val})
         order = torch.randperm(len(rows), generator=generator(seed, "split"))
         held = round(share * len(rows))
         val, train = rows[order[:held].sort()[0]], rows[order[held:].sort()[0]]
@@ -180,6 +201,10 @@ class Collection:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(d.name for d in self.domains)
+
+    def sources(self, held: Sequence[str]) -> tuple[str, ...]:
+        """All domains but those held out, and but those that are so by the data's own split."""
+        return tuple(d.name for d in self.domains if d.name not in held and len(d.trainable))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +266,12 @@ def federation(
     if len(set(roles)) < len(roles):
         raise DataError(f"{collection.name}: a domain stands in two roles: {', '.join(roles)}")
     unseen(collection, [*targets, *validation])
+    for name in sources:
+        if not len(collection[name].trainable):
+            raise DataError(
+                f"{collection.name}: all of {name!r} is held out by the data's own split; take it"
+                " as a target or for validation"
+            )
     late = joins or {}
     for name, first in late.items():
         if name not in sources:
@@ -270,7 +301,7 @@ def leave_one_domain_out(
     collection: Collection, target: str, *, share: float = 0.0, seed: int = 0
 ) -> Federation:
     """Every other domain is a site; `target` is the unseen one."""
-    sources = [n for n in collection.names if n != target]
+    sources = collection.sources([target])
     collection[target]  # a clear error for an unknown name
     if not sources:
         raise DataError(

@@ -17,7 +17,7 @@ from feddg.errors import DataError, unknown
 from feddg.tasks import Classification, Task
 
 IMAGE_TYPES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-NORMALISE = {"none": Scale(), "imagenet": IMAGENET}
+NORMALISE = {"none": Scale(), "imagenet": IMAGENET, "half": Scale((0.5,), (0.5,))}
 LAYOUT = "<domain>/<class>/<image>"
 
 
@@ -42,7 +42,8 @@ def from_images(
 ) -> Collection:
     """`root/<domain>/<class>/<image>`, decoded to uint8 N×channels×size×size.
 
-    A class may be missing in a domain. `normalise` is none ([0, 1]) or imagenet; `least` is how
+    A class may be missing in a domain. `normalise` is none ([0, 1]), half ([−1, 1]) or
+    imagenet; `least` is how
     many domains there must be; `augment` as in `augmentation`.
     """
     if normalise not in NORMALISE:
@@ -151,7 +152,7 @@ def and_more(problems: Sequence[str]) -> str:
 def _domain(tree: Tree, name: str, size: int, channels: int) -> Domain:
     listed = tree.images[name]
     paths = [path for c in tree.classes for path in listed.get(c, ())]
-    x = stored(paths, size, channels)
+    x = stored(paths, size, channels, tree.root)
     y = torch.tensor([k for k, c in enumerate(tree.classes) for _ in listed.get(c, ())])
     return Domain(name, Examples(x, y))
 
@@ -162,9 +163,9 @@ def _check_examples(domain: Domain, first: Domain, task: Task) -> None:
         raise DataError(f"{name} has no examples; leave it out")
     if len(data.x) != len(data.y):
         raise DataError(f"{name} has {len(data.x)} inputs but {len(data.y)} labels")
-    if data.x.shape[1:] != first.examples.x.shape[1:] or data.x.dtype != first.examples.x.dtype:
+    if data.shape != first.examples.shape or data.store.dtype != first.examples.store.dtype:
         shapes = " and ".join(
-            f"{tuple(d.examples.x.shape[1:])} {d.examples.x.dtype} in {d.name!r}"
+            f"{tuple(d.examples.shape)} {d.examples.store.dtype} in {d.name!r}"
             for d in (domain, first)
         )
         raise DataError(f"{name} has inputs of another kind: {shapes}; all must be alike")

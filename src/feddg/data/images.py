@@ -1,4 +1,4 @@
-"""Image files as one uint8 tensor."""
+"""Image files as one uint8 tensor, decoded once and kept (see `feddg.data.cache`)."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,16 +9,38 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from feddg.data.cache import common, entry, found, made
+from feddg.data.counted import counted
 from feddg.errors import DataError
 
+FEW = 100  # images that are not worth a file
 
-def stored(paths: Sequence[Path], size: int, channels: int) -> Tensor:
-    """All images, uint8 N×channels×size×size; a broken one raises."""
+
+def stored(paths: Sequence[Path], size: int, channels: int, beside: Path | None = None) -> Tensor:
+    """All images, uint8 N×channels×size×size; a broken one raises.
+
+    Decoded once: then mapped from a file in $FEDDG_CACHE, else in `.feddg-cache` in the folder
+    `beside` (by default the one that holds all the images), else in ~/.cache/feddg. Where nothing
+    can be written they are decoded into memory.
+    """
+
+    def fill(rows: slice, block: Tensor) -> None:
+        for row, image in zip(block, decoded(paths[rows], size, channels), strict=True):
+            if isinstance(image, DataError):
+                raise image
+            row.copy_(image)
+
+    if len(paths) >= FEW:
+        this = entry(paths, size, channels)
+        home = beside or common(paths)
+        x = found(this, home)
+        if x is None:
+            with counted(home.name, len(paths)) as told:
+                x = made(this, home, fill, told)
+        if x is not None:
+            return x
     x = torch.empty((len(paths), channels, size, size), dtype=torch.uint8)
-    for row, image in zip(x, decoded(paths, size, channels), strict=True):
-        if isinstance(image, DataError):
-            raise image
-        row.copy_(image)
+    fill(slice(None), x)
     return x
 
 

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from feddg.constants import constant
+from feddg.data.levels import TOP, levels, singly
 from feddg.errors import ConfigError
 from feddg.local import Job, prepared
 from feddg.trees import Tensors, part
@@ -133,7 +134,7 @@ class RandAugment:
     """A transform of images, normalised or not.
 
     low, high   black and white per channel as the model sees them (see `extremes`); where they
-                are not known they are the batch's own extremes
+                are not known they are 0 and 255 of uint8, the batch's own extremes of floats
     cutout      the square's side in pixels, 0 for none; its centre is uniform, so that it may
                 stick out
     """
@@ -163,6 +164,9 @@ class RandAugment:
         }
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        if value.dtype == torch.uint8:
+            known = replace(self, low=(0.0,), high=(float(TOP),))
+            return levels(known.apply(value.float(), draw))
         black, span = self.scale(value)
         x = before = ((value - black) / span).clamp(0, 1)
         for i in range(self.n):
@@ -187,6 +191,8 @@ class RandAugment:
         ends = constant(RANGES, x)
         low, high = ends[:, 0][operation], ends[:, 1][operation]
         v = low + magnitude * (high - low)
+        if singly(x):
+            return one_by_one(x, operation.tolist(), v)
         op, wide, y = operation[:, None, None, None], v[:, None, None, None], x
         for i, (apply, _, _) in enumerate(PHOTOMETRIC):
             if apply is not identity:
@@ -205,6 +211,20 @@ class RandAugment:
             pixel = torch.arange(size, device=x.device)
             sides.append((pixel >= start[:, None]) & (pixel < start[:, None] + self.cutout))
         return (sides[0][:, :, None] & sides[1][:, None])[:, None]
+
+
+def one_by_one(x: Tensor, operation: list[int], v: Tensor) -> Tensor:
+    out = x.clone()
+    for i, k in enumerate(operation):
+        image, value = x[i : i + 1], v[i : i + 1]
+        if k >= ROTATE:
+            angle, *rest = (
+                value if k == kind else 0 * value for kind in range(ROTATE, len(RANGES))
+            )
+            out[i] = moved(image, angle, torch.stack(rest[:2], 1), torch.stack(rest[2:], 1))[0]
+        elif k >= 0:
+            out[i] = PHOTOMETRIC[k][0](image, value[:, None, None, None])[0]
+    return out
 
 
 PHOTO = 64  # pixels: COPA cuts 16×16 out of photos (224) and nothing out of digits (32)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from feddg.data.augment import augmentation
 from feddg.data.domain import Collection, Domain, Examples
+from feddg.data.places import home
 from feddg.data.transforms import Scale
 from feddg.errors import DataError, unknown
 from feddg.seeds import generator
@@ -45,7 +46,8 @@ def load(
     protocol    csac | domainbed
     direction   clockwise | counter-clockwise; by default the protocol's own (CSAC's text says
                 clockwise, though the paper's rows look as if it had turned the other way)
-    root        domainbed: the folder with MNIST's four idx files, plain or .gz
+    root        domainbed: the folder with MNIST's four idx files, plain or .gz; by default
+                rotated-mnist/ or mnist/ where data sets are looked for
     seed        domainbed: of the shuffle
     augment     as in `augmentation`; neither protocol has any
     """
@@ -93,12 +95,14 @@ def _embedded(direction: str) -> tuple[Domain, ...]:
 
 
 def _domainbed(direction: str, root: str | Path | None, seed: int) -> tuple[Domain, ...]:
-    if root is None:
+    homes = [home() / "rotated-mnist", home() / "mnist"]
+    found = Path(root) if root else next((p for p in homes if p.is_dir()), None)
+    if found is None:
         raise DataError(
-            "protocol domainbed needs the full MNIST; name the folder with its four idx files"
-            " by root="
+            "protocol domainbed needs the full MNIST, which is neither in"
+            f" {' nor in '.join(map(str, homes))}; name the folder with its four idx files by root="
         )
-    return _sixths(direction, Path(root).resolve(), seed)
+    return _sixths(direction, found.resolve(), seed)
 
 
 @cache
@@ -107,7 +111,7 @@ def _sixths(direction: str, root: Path, seed: int) -> tuple[Domain, ...]:
     order = torch.randperm(len(labels), generator=generator(seed, "rotated-mnist")).numpy()
     rows = [order[k :: len(ANGLES)] for k in range(len(ANGLES))]
     return tuple(
-        _domain(images[r], labels[r], angle, direction)
+        _domain(images[r], labels[r], angle, direction, tuple(map(str, r.tolist())))
         for angle, r in zip(ANGLES, rows, strict=True)
     )
 
@@ -119,9 +123,12 @@ PROTOCOLS: dict[str, tuple[str, Maker]] = {
 }
 
 
-def _domain(images: Bytes, labels: Bytes, angle: int, direction: str) -> Domain:
+def _domain(
+    images: Bytes, labels: Bytes, angle: int, direction: str, numbers: tuple[str, ...] = ()
+) -> Domain:
+    """`numbers`: the digits' positions in the full MNIST, which name them in the manifest."""
     x = torch.from_numpy(rotate(images, TURNS[direction] * angle))[:, None]
-    return Domain(f"m{angle}", Examples(x, _labels(labels)))
+    return Domain(f"m{angle}", Examples(x, _labels(labels)), files=numbers)
 
 
 def _labels(labels: Bytes) -> Tensor:
@@ -153,9 +160,10 @@ def mnist_part(root: str | Path, part: str) -> tuple[Bytes, Bytes]:
 
 def _idx(root: Path, stem: str, dims: int) -> tuple[Path, Bytes]:
     names = [f"{stem}{mark}idx{dims}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
-    for name in names:
-        if (root / name).is_file():
-            return root / name, read_idx(root / name, dims)
+    for folder in (root, root / "raw", root / "MNIST" / "raw"):  # as torchvision leaves them
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name, read_idx(folder / name, dims)
     raise DataError(
         f"{root} has no file {names[0]} (or {names[1]}); the four files of MNIST are needed there"
     )

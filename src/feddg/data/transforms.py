@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from feddg.constants import constant
+from feddg.data.levels import singly
 from feddg.errors import DataError, unknown
 from feddg.trees import part
 
@@ -53,7 +54,15 @@ class Scale:
         return {}
 
     def apply(self, value: Tensor, draw: Draw) -> Tensor:
-        value = _channels_last(value)
+        if value.dtype == torch.uint8 and singly(value):
+            last = torch.channels_last
+            out = torch.empty_like(value, dtype=torch.float32, memory_format=last)
+            for place, image in zip(out, value, strict=True):
+                place.copy_(self.scaled(image.float()[None])[0])
+            return out
+        return self.scaled(_channels_last(value))
+
+    def scaled(self, value: Tensor) -> Tensor:
         if not any(self.mean) and set(self.std) == {1.0}:
             return value * (1 / 255)
         factor = tuple(1 / (255 * s) for s in self.std)
@@ -62,6 +71,24 @@ class Scale:
 
     def describe(self) -> dict[str, Any]:
         return _described(self.kind, self.at, mean=self.mean, std=self.std)
+
+
+@part()
+class Full:
+    """Half-precision values to float32, images in channels_last; nothing else changes."""
+
+    at: str = ""
+
+    kind: ClassVar[str] = "full"
+
+    def draw(self, rng: torch.Generator, n: int) -> Draw:
+        return {}
+
+    def apply(self, value: Tensor, draw: Draw) -> Tensor:
+        return _channels_last(value)
+
+    def describe(self) -> dict[str, Any]:
+        return _described(self.kind, self.at)
 
 
 @part()
@@ -107,7 +134,7 @@ class Impute:
         return _described(self.kind, self.at, fill=self.fill)
 
 
-KINDS: dict[str, type[Any]] = {t.kind: t for t in (Scale, Standardise, Impute)}
+KINDS: dict[str, type[Any]] = {t.kind: t for t in (Scale, Full, Standardise, Impute)}
 
 
 def transform_from(described: Mapping[str, Any]) -> Transform:

@@ -13,7 +13,7 @@ from feddg.deploy.load import Deployed
 from feddg.deploy.metrics import Bin, ClassScores
 from feddg.deploy.predict import Predictions, predict
 from feddg.errors import DataError
-from feddg.tasks import Classification, Task, pearson
+from feddg.tasks import Classification, Task, members, pearson
 
 Scores = dict[str, float | None]
 
@@ -101,7 +101,8 @@ def scored(task: Task, output: Tensor, y: Tensor, groups: Tensor | None = None) 
 
 
 def by_groups(task: Task, output: Tensor, y: Tensor, groups: Tensor | None) -> Scores:
-    return {} if groups is None else {"worst_group": task.scores(output, y, groups)["worst_group"]}
+    name = "worst_group"
+    return {name: task.scores(output, y, groups)[name]} if members(groups) else {}
 
 
 def by_class(said: Predictions, y: Tensor) -> dict[str, Any]:

@@ -5,22 +5,27 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from feddg.data.domain import Site
+from feddg.engines.alone import train
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
+from feddg.stages import stage
 from feddg.tasks import Scores
-from feddg.training import train
 from feddg.trees import Tree
 
 T = TypeVar("T")
 
 
 def perform(request: Request) -> Answer:
-    if isinstance(request, Prediction):
-        return outputs(request.predictor, request.data, request.prepare)
-    return train(request) if isinstance(request, Training) else evaluate(request)
+    if isinstance(request, Training):
+        with stage("training"):
+            return train(request)
+    with stage("evaluation"):
+        if isinstance(request, Prediction):
+            return outputs(request.predictor, request.data, request.prepare)
+        return evaluate(request)
 
 
 @dataclass(eq=False)
@@ -115,4 +120,5 @@ def evaluations(question: Question) -> list[tuple[str, Evaluation]]:
 
 
 def scored(question: Question) -> dict[str, Scores]:
-    return {name: evaluate(request) for name, request in evaluations(question)}
+    with stage("evaluation"):
+        return {name: evaluate(request) for name, request in evaluations(question)}

@@ -39,6 +39,7 @@ from feddg.trees import Tensors, each, pick, stack
 from feddg.weights import Layout
 
 FIRST, AHEAD = 8, 64  # steps whose rows and draws are brought to the device at once
+BROUGHT = 1 << 28  # bytes of inputs likewise, where they lie elsewhere
 Programs = Callable[[int, int, Callable[[], Step]], Program]  # sites, batch -> a program
 
 
@@ -104,8 +105,8 @@ class Pool:
         """Where the batches' inputs are found; the inputs themselves where they are elsewhere."""
         data = request.data
         if self.x is None:
-            inputs = data.inputs(rows.flatten().to(data.store.device))
-            return inputs.unflatten(0, rows.shape).to(request.start.vector.device)
+            inputs = data.inputs(rows.flatten()).unflatten(0, rows.shape)
+            return inputs.to(request.start.vector.device)
         rows = rows if data.rows is None else data.rows[rows]
         return rows + self.first[number]
 
@@ -171,14 +172,15 @@ class Stack:
             yield sites, size, range(found[0], found[-1] + 1)
 
     def given(self, sites: int, steps: range, pool: Pool) -> Iterator[Tree]:
-        for some in stretches(steps):
+        for some in stretches(steps, self.ahead(sites, steps, pool)):
             trees = []
             offset = 0
             for i in range(sites):
                 tree = self.plans[i].take(some, self.dtype)
-                rows = tree.pop("rows").to(self.device, non_blocking=True)
+                here = tree.pop("rows")
+                rows = here.to(self.device, non_blocking=True)
                 training = self.members[i].training
-                tree["x"] = pool.given(training, i, rows)
+                tree["x"] = pool.given(training, i, here if pool.x is None else rows)
                 tree["own"] = rows + offset
                 offset += len(training.data)
                 trees.append(tree)
@@ -186,6 +188,14 @@ class Stack:
             whole = each(lambda v: v.to(self.device, non_blocking=True), whole)
             for t in range(len(some)):
                 yield pick(whole, t)
+
+    def ahead(self, sites: int, steps: range, pool: Pool) -> int:
+        """Steps that are brought to the device at once."""
+        if pool.x is not None:
+            return AHEAD
+        store = self.members[0].training.data.store
+        images = sites * len(self.plans[0].batches[steps.start])
+        return max(1, min(AHEAD, BROUGHT // max(1, images * store[:1].nbytes)))
 
     def shared(self, pool: Pool) -> dict[str, Tree]:
         """What all steps read: the inputs, the labels and the parts' own rows of all sites."""
@@ -239,12 +249,12 @@ class Stack:
         return lambda _, vector: laid.views(vector)
 
 
-def stretches(steps: range) -> Iterator[range]:
+def stretches(steps: range, ahead: int = AHEAD) -> Iterator[range]:
     """A short one first: the device is to work while the longer ones are made."""
-    start, long = steps.start, FIRST
+    start, long = steps.start, min(FIRST, ahead)
     while start < steps.stop:
         yield range(start, min(start + long, steps.stop))
-        start, long = start + long, AHEAD
+        start, long = start + long, ahead
 
 
 def each_stacked(trees: list[Tree]) -> Tree:

@@ -18,6 +18,7 @@ from feddg.method import Method, Work, adapts
 from feddg.packets import Inbox, Reply, State
 from feddg.recipe import Recipe
 from feddg.seeds import generator, seed_for
+from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.trees import Tree
 from feddg.weights import Weights
@@ -198,13 +199,15 @@ def rounds(
                 fails(run, error)
         for post, answers in zip(posts, engine.exchange(posts), strict=True):
             try:
-                good, bad = sift(post, answers)
+                with stage("guard"):
+                    good, bad = sift(post, answers)
             except Exception as error:
                 fails(post.run, error)
             else:
                 heard.append((post, good, bad))
                 visits.append(merged(post, states[id(post.run)][1], good))
-        after = engine.work(visits)
+        with stage("aggregation"):
+            after = engine.work(visits)
         took = (perf_counter() - t) / len(going)
         for (post, good, bad), state in zip(heard, after, strict=True):
             run, k = post.run, post.inbox.round

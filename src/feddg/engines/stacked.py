@@ -23,6 +23,7 @@ from feddg.engines.loop import Question
 from feddg.engines.programs import Eager, Program, Recorded, Step
 from feddg.errors import explained
 from feddg.local import Answer, Request, Training
+from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.training import begin, refuse
 from feddg.weights import Layout
@@ -61,7 +62,8 @@ class Stacked(InProcess):
         answers: list[Answer] = [None] * len(requests)
         groups: dict[int, list[Asked]] = {}
         judged = [(i, r) for i, r in enumerate(requests) if not isinstance(r, Training)]
-        self.judge(judged, answers)
+        with stage("evaluation"):
+            self.judge(judged, answers)
         for i, request in enumerate(requests):
             if not isinstance(request, Training):
                 continue
@@ -78,7 +80,8 @@ class Stacked(InProcess):
                 groups.setdefault(number, []).append(asked)
         if groups:
             self.turn += 1
-            self.carry_out(groups, answers)
+            with stage("training"):
+                self.carry_out(groups, answers)
             for key in [k for k, at in self.used.items() if self.turn - at >= KEPT]:
                 self.programs.pop(key, None)
                 del self.used[key]

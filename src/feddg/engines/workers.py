@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ from typing import Any
 
 import torch
 
-from feddg import wire
+from feddg import stages, wire
+from feddg.engines.alone import Paused
 from feddg.engines.inprocess import InProcess, scored
 from feddg.engines.loop import Failure, Post, Question, Run
+from feddg.engines.pieces import LEAST, Handed, cuts, shifted
 from feddg.errors import FeddgError, SiteFailure, explained
 from feddg.interrupts import deferred
 from feddg.packets import Inbox, Reply, State
+from feddg.stages import stage
 from feddg.tasks import Scores
 
 Task = tuple[str, dict[str, Any], list[bytes]]  # what to do, its small arguments, its packets
@@ -77,30 +81,42 @@ class Workers(InProcess):
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
         visits = [(post, site) for post in posts for site in post.sites]
         inboxes = {id(p): wire.pack_packet(p.inbox) for p in posts}
+        steps = [p.run.recipe.at(p.inbox.round).length(len(s.train)) for p, s in visits]
+        sizes = [p.run.recipe.batch(len(s.train)) for p, s in visits]
+        costs = [float(n * size) for n, size in zip(steps, sizes, strict=True)]
+        firsts = [round(n * c) for n, c in zip(steps, cuts(costs, self.count), strict=True)]
+        cut = [LEAST <= first <= n - LEAST for first, n in zip(firsts, steps, strict=True)]
+        handed: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
 
         def task(at: int) -> Task:
             post, site = visits[at]
-            memory = self.memories(post.run).get(site.name, {})
             where = {"run": self.index(post.run), "site": site.name}
-            return "visit", where, [inboxes[id(post)], wire.pack(memory)]
+            memory = wire.pack(self.memories(post.run).get(site.name, {}))
+            if at in handed:
+                head, paused = handed.pop(at)
+                return "visit", {**where, **head}, [inboxes[id(post)], memory, *paused]
+            until = {"until": firsts[at]} if cut[at] else {}
+            return "visit", where | until, [inboxes[id(post)], memory]
 
-        def cost(at: int) -> float:
-            post, site = visits[at]
-            recipe = post.run.recipe
-            n = len(site.train)
-            return float(recipe.at(post.inbox.round).length(n) * recipe.batch(n))
+        def unfinished(at: int, head: dict[str, Any], packets: list[bytes]) -> bool:
+            if "answers" in head:
+                handed[at] = head, packets
+            return at in handed
 
-        order = sorted(range(len(visits)), key=cost, reverse=True)
+        first = [firsts[i] if cut[i] else 0 for i in range(len(visits))]
+        order = sorted(range(len(visits)), key=lambda i: (first[i], costs[i]), reverse=True)
+        done = self.spread(order, task, unfinished)
         answers: list[list[Reply | Failure]] = [[] for _ in posts]
         place = {id(p): i for i, p in enumerate(posts)}
         self.staged |= {id(p.run): {} for p in posts}
-        for (post, site), (head, packets) in zip(visits, self.spread(order, task), strict=True):
+        for (post, site), (head, packets) in zip(visits, done, strict=True):
             if "error" in head:
                 answers[place[id(post)]].append(Failure(site.name, head["error"]))
                 continue
-            reply = wire.unpack_packet(packets[0])
-            assert isinstance(reply, Reply)
-            self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
+            with stage("wire"):
+                reply = wire.unpack_packet(packets[0])
+                assert isinstance(reply, Reply)
+                self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
             answers[place[id(post)]].append(reply)
         return answers
 
@@ -135,27 +151,40 @@ class Workers(InProcess):
         return next(i for i, r in enumerate(self.runs) if r is run)
 
     def spread(
-        self, order: Iterable[int], task: Callable[[int], Task]
+        self,
+        order: Iterable[int],
+        task: Callable[[int], Task],
+        unfinished: Callable[[int, dict[str, Any], list[bytes]], bool] = lambda *_: False,
     ) -> list[tuple[dict[str, Any], list[bytes]]]:
-        """Hand out tasks in this order, each to the next idle worker; results by number."""
-        todo = list(order)
+        """Hand out tasks in this order, each to the next idle worker; results by number.
+
+        What is `unfinished` by its answer goes to the end of the queue.
+        """
+        todo = deque(order)
         total = len(todo)
-        todo.reverse()
         busy: dict[Connection, int] = {}
         done: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
         idle = [pipe for _, pipe in self.pool]
         while len(done) < total:
             while idle and todo:
-                at, pipe = todo.pop(), idle.pop()
+                at, pipe = todo.popleft(), idle.pop()
                 busy[pipe] = at
-                with alive():
+                with alive(), stage("wire"):
                     send(pipe, *task(at))
-            for ready in wait(list(busy)):
+            with stage("waiting"):
+                over = wait(list(busy))
+            for ready in over:
                 assert isinstance(ready, Connection)
-                with alive():
+                with alive(), stage("wire"):
                     _, head, packets = receive(ready)
-                done[busy.pop(ready)] = head, packets
+                if stages.active:
+                    stages.active.add(head.pop("spent"))
+                at = busy.pop(ready)
                 idle.append(ready)
+                if unfinished(at, head, packets):
+                    todo.append(at)
+                else:
+                    done[at] = head, packets
         return [done[i] for i in range(total)]
 
 
@@ -205,10 +234,18 @@ def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run], p
     for other in others:
         other.close()
     torch.set_num_threads(1)
+    keep_memory()
+    if stages.active:
+        stages.active = stages.Stages()
     try:
         while True:
             what, head, packets = receive(pipe)
-            send(pipe, "answer", *carried_out(what, head, packets, runs))
+            if stages.active:  # what went before was idleness
+                stages.active.take()
+            answer, packets = carried_out(what, head, packets, runs)
+            if stages.active:
+                answer["spent"] = stages.active.take()
+            send(pipe, "answer", answer, packets)
     except (EOFError, ConnectionError):
         os._exit(0)
 
@@ -220,6 +257,18 @@ def die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(0)
+
+
+def keep_memory() -> None:
+    """glibc gives large blocks back at once, and each step would have the system clear them anew.
+
+    Up to 32 MiB a block, the most that can be asked for, and 1 GiB in all.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        trim_threshold, mmap_threshold = -1, -3
+        mallopt(mmap_threshold, 32 << 20)
+        mallopt(trim_threshold, 1 << 30)
 
 
 def carried_out(
@@ -235,7 +284,12 @@ def carried_out(
         [site] = [s for s in run.sites if s.name == head["site"]]
         job = run.job(site, packet.round)
         visit = run.method.local_update(packet, job, wire.unpack(packets[1]))
-        [result] = InProcess().drive([visit])
+        before = None
+        if "answers" in head:
+            before = Handed(head["answers"], Paused(wire.unpack(packets[2])))
+        result = shifted(visit, head.get("until"), before)
+        if isinstance(result, Handed):
+            return {"answers": result.answers}, [wire.pack(result.paused.tree)]
         if isinstance(result, Exception):
             return {"error": explained(result)}, []
         reply, memory = result

@@ -8,7 +8,7 @@ by c @ X. Batch-norm buffers are outside of it (`buffered`).
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
 import torch
@@ -72,8 +72,27 @@ def whole_products() -> Iterator[None]:
         matmul.allow_tf32 = before
 
 
+@cache
+def triton_kernels() -> Any:
+    """Triton's programs, where there is Triton; None elsewhere."""
+    try:
+        from feddg.merges import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+def gpu_kernels(x: Tensor) -> Any:
+    """The programs that can take this matrix; None for all but float32 on a GPU."""
+    fits = x.is_cuda and x.dtype == torch.float32 and x.stride(1) == 1
+    return triton_kernels() if fits else None
+
+
 def combined(c: Tensor, x: Tensor) -> Tensor:
     """c @ X in the precision of X."""
+    if kernels := gpu_kernels(x):
+        found: Tensor = kernels.combined(c.to(x), x)
+        return found
     with whole_products():
         return c.to(x) @ x
 

@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from feddg.merges import whole_products
+from feddg.merges import gpu_kernels, whole_products
 
 Matrix = NDArray[np.float64]
 Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it meets
 
-# Measured with 1 and 2 threads on 10 and 100 rows (Zen 4). Shorter blocks add up more exactly but
-# cost calls; a batch of products keeps all threads busy; panels of rows, of a size that matrix
-# kernels like, skip what symmetry gives for nothing.
+# Measured on 10 and 100 rows (Zen 4 and 5). Shorter blocks add up more exactly but cost calls; a
+# batch of products keeps all threads busy, and what it reads stays in the cache for all panels of
+# rows, of a size that matrix kernels like, which skip what symmetry gives for nothing.
 BLOCK = 4096  # columns of one product
-BATCH = 64  # products of one call
+CACHED = 8 << 20  # bytes that one call's products read
 PANEL = 52  # rows
 LAUNCH = 8192  # products of one call on a GPU, which has no use for panels
 
@@ -36,7 +36,13 @@ def gram(x: Tensor, cut: slice = slice(None)) -> Tensor:
     Products of float32 rows are float32 inside a block of columns; their sum is float64.
     """
     x = x[:, cut]
-    batch, panel = (BATCH, PANEL) if x.device.type == "cpu" else (LAUNCH, max(len(x), 1))
+    kernels = gpu_kernels(x)
+    if kernels and len(x) <= kernels.MOST:
+        products: Tensor = kernels.gram(x)
+        return products
+    batch, panel = LAUNCH, max(len(x), 1)
+    if x.device.type == "cpu":
+        batch, panel = max(CACHED // (panel * BLOCK * x.element_size()), 1), PANEL
     total = torch.zeros(len(x), len(x), dtype=torch.float64, device=x.device)
     whole = x.shape[1] - x.shape[1] % BLOCK
     with whole_products():

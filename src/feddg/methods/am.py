@@ -6,38 +6,13 @@ CVPR 2023) runs it as a baseline.
 
 from dataclasses import dataclass
 
-import torch
-from torch import Generator, Tensor
-
 from feddg.errors import within
 from feddg.local import Job
 from feddg.method import Method, Visit, Wrapper
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox
-from feddg.parts.spectra import mixed, need_images
-from feddg.trees import Tensors, Tree, part
-
-
-@part()
-class AmplitudeMix:
-    """Other images' amplitudes, for the whole batch with probability p or not at all.
-
-    Image i gets (1 - l) |F x_i| + l |F x_j| for a shuffled j and its own l ~ U(0, strength).
-    """
-
-    p: float
-    strength: float
-    at: str = ""
-
-    def draw(self, rng: Generator, n: int) -> Tensors:
-        return {
-            "on": torch.rand((), generator=rng) < self.p,
-            "other": torch.randperm(n, generator=rng),
-            "share": self.strength * torch.rand(n, 1, 1, 1, generator=rng),
-        }
-
-    def apply(self, value: Tensor, draw: Tensors) -> Tensor:
-        return torch.where(draw["on"], mixed(value, value[draw["other"]], draw["share"]), value)
+from feddg.parts.spectra import AmplitudeMix, need_images
+from feddg.trees import Tree
 
 
 @dataclass(frozen=True)

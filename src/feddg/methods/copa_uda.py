@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,10 @@ class COPAUDA(COPA):
     labels        of p_i, the mean softmax over the heads of site i (Eq. 7: its own, and the others'
                   as they were sent): mean | max | most (see feddg.parts.votes)
     threshold     the probability above which a label is used
-    agreement     α_i by how many of the labels p_i says (Eq. 8), else as in COPA
+    agreement     α_i by how many of the labels p_i says (Eq. 8), else as in COPA, where alone
+                  `alpha` and weights='size' have a meaning
+    counted       for that: all labels, or the sure ones, those above the threshold. Of a mean above
+                  0.95 up to ten sites cannot but agree, and Eq. 8 is uniform (docs/adr/0012)
     target_head   whether there is a C_t; the source heads, frozen, tune F_t in any case
     from_start    sites train with C_t from round 0 on, before it has learned anything, and not from
                   the round after its first tuning
@@ -43,6 +46,7 @@ class COPAUDA(COPA):
     labels: Rule = "mean"
     threshold: float = 0.95
     agreement: bool = True
+    counted: Literal["all", "sure"] = "all"
     target_head: bool = True
     from_start: bool = False
     epochs: int = 1
@@ -59,6 +63,16 @@ class COPAUDA(COPA):
             raise ConfigError(
                 "copa-uda: the sites hold the others' heads, and the target's, frozen in every"
                 " round; branch='consistency' and iterate=False are copa's"
+            )
+        if self.agreement and (self.alpha or self.weights != "uniform"):
+            raise ConfigError(
+                "copa-uda: agreement decides every site's say; with alpha or weights='size' give"
+                " agreement=False"
+            )
+        if self.branch == "augmented" and not self.target_head:
+            raise ConfigError(
+                "copa-uda: branch='augmented' tunes the target's head, which target_head=False"
+                " leaves out; take another branch"
             )
 
     def init(self, model: nn.Module, sites: Sequence[str]) -> State:
@@ -78,7 +92,8 @@ class COPAUDA(COPA):
         label, confidence = pseudo_labels(p, self.labels)
         sure = confidence > self.threshold
         if self.agreement:
-            say = agreement_weights(agreements(p, label, sure))
+            heard = sure if self.counted == "sure" else torch.ones_like(sure)
+            say = agreement_weights(agreements(p, label, heard))
             replies = [replace(r, weight=a) for r, a in zip(replies, say, strict=True)]
         merged = yield from super().aggregate(state, replies, job)
         rows = sure.nonzero()[:, 0]

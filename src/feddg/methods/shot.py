@@ -23,13 +23,16 @@ from feddg.weights import Weights, load
 class SHOT(IndependentEnsemble):
     """Sites train each on their own; after the last round the server adapts each model by itself.
 
-    The classifier is frozen. The extractor makes predictions sure and diverse, and learns labels
-    that clusters of its features give anew before every epoch. The mean softmax of all adapted
-    models predicts, as in the paper's multi-source runs; before the last round, that of the sites'.
+    That round is the one to report. The classifier is frozen. The extractor makes predictions sure
+    and diverse, and learns labels that clusters of its features give anew before every epoch. The
+    mean softmax of all adapted models predicts, as in the paper's multi-source runs; before the
+    last round, that of the sites'.
 
     beta      of the clusters' labels; 0 leaves information maximisation alone
-    epochs    at the sites' rate. The paper's own schedule, rates by layer and bottleneck belong to
-              the recipe and the network, and label smoothing at the sites to the recipe
+    epochs    of it. They are a run of their own: the recipe's schedule begins anew, an epoch to a
+              round (in the last round of a cosine the sites' rate is next to nothing). The paper's
+              own decay, rates by layer and bottleneck belong to the recipe and the network, and
+              label smoothing at the sites to the recipe
     """
 
     beta: float = 0.3
@@ -61,7 +64,8 @@ class SHOT(IndependentEnsemble):
         for epoch in range(self.epochs):
             z = yield job.prediction(extractor(model, job.model))
             label = clustered(z, classified(z, model, job.model)).to(job.train.y.dtype)
-            work = tuning(job, 1, term, name=f"{site}/{epoch}")
+            anew = replace(job, round=epoch, rounds=self.epochs)
+            work = tuning(anew, 1, term, name=site)
             done = yield work.training(model, optimizer, replace(job.train, y=label))
             model, optimizer = kept_head(done.model, head, job.model), done.optimizer
         return model

@@ -67,9 +67,11 @@ def spread(z: Tensor, groups: int, steps: int = 10) -> float:
 
     Which is the groups' inertia over that of all. The first centre is the example nearest to the
     mean, each further one the farthest from those before, so that nothing is left to chance.
+    Centred and in float64: features that hardly differ would be lost in their distance from 0.
     """
-    first = int((z - z.mean(0)).square().sum(1).argmin())
-    centres = z[first][None]
+    z = z.double()
+    z = z - z.mean(0)
+    centres = z[int(z.square().sum(1).argmin())][None]
     for _ in range(min(groups, len(z)) - 1):
         far = torch.cdist(z, centres).amin(1).argmax()
         centres = torch.cat([centres, z[far][None]])
@@ -78,4 +80,4 @@ def spread(z: Tensor, groups: int, steps: int = 10) -> float:
         count = member.sum(0)[:, None]
         centres = torch.where(count > 0, member.T @ z / count.clamp_min(1), centres)
     inside = torch.cdist(z, centres).amin(1).square().sum()
-    return float(inside / (z - z.mean(0)).square().sum().clamp_min(1e-12))
+    return float(inside / z.square().sum().clamp_min(1e-300))

@@ -2,10 +2,12 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
 
+from feddg.data.levels import levels
 from feddg.errors import ConfigError
 from feddg.local import Job
+from feddg.trees import Tensors, part
 
 
 def need_images(job: Job, method: str) -> None:
@@ -23,6 +25,31 @@ def mixed(x: Tensor, other: Tensor, share: Tensor) -> Tensor:
     spectrum = torch.fft.rfft2(x)  # half of it: that of a real image is symmetric
     amplitude = torch.lerp(spectrum.abs(), torch.fft.rfft2(other).abs(), share)
     return torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=x.shape[-2:])
+
+
+@part()
+class AmplitudeMix:
+    """Other images' amplitudes, for the whole batch with probability p or not at all.
+
+    Image i gets (1 - l) |F x_i| + l |F x_j| for a shuffled j and its own l ~ U(0, strength).
+    """
+
+    p: float
+    strength: float
+    at: str = ""
+
+    def draw(self, rng: Generator, n: int) -> Tensors:
+        return {
+            "on": torch.rand((), generator=rng) < self.p,
+            "other": torch.randperm(n, generator=rng),
+            "share": self.strength * torch.rand(n, 1, 1, 1, generator=rng),
+        }
+
+    def apply(self, value: Tensor, draw: Tensors) -> Tensor:
+        whole = value.dtype == torch.uint8
+        x = value.float() if whole else value
+        both = mixed(x, x[draw["other"]], draw["share"])
+        return torch.where(draw["on"], levels(both) if whole else both, value)
 
 
 def half_width(images: Tensor, window: float) -> int:

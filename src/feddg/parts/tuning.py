@@ -14,8 +14,8 @@ FEWEST = 2  # examples to train on: batch norm cannot take one
 def tuning(job: Job, epochs: int, *parts: Any, name: str = "") -> Job:
     """The server's job as a training of so many epochs, with these parts for the task's loss.
 
-    The rate and the optimiser are the sites' in this round; there is no label smoothing, and a
-    last partial batch is left out. `name` tells several trainings of one round apart.
+    The rate and the optimiser are the sites' in the job's round; there is no label smoothing, and
+    a last partial batch is left out. `name` tells several trainings of one round apart.
     """
     recipe = replace(
         job.recipe, epochs=epochs, steps=None, first_epochs=None, first_steps=None,

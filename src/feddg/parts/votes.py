@@ -31,9 +31,9 @@ def pseudo_labels(p: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
     return label, (said * p).amax(0).gather(1, label[:, None])[:, 0]
 
 
-def agreements(p: Tensor, label: Tensor, sure: Tensor) -> list[int]:
-    """Z_i: how many of the sure labels site i's own prediction is (before Eq. 8 of COPA)."""
-    found: list[int] = ((p.argmax(2) == label) & sure).sum(1).tolist()
+def agreements(p: Tensor, label: Tensor, counted: Tensor) -> list[int]:
+    """Z_i: how many of the labels that count are site i's own prediction (COPA, before Eq. 8)."""
+    found: list[int] = ((p.argmax(2) == label) & counted).sum(1).tolist()
     return found
 
 

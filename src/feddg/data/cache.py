@@ -1,0 +1,162 @@
+"""Decoded images kept as one file of raw uint8, mapped into memory instead of read.
+
+NAME-KEY.u8     the images, row after row; there only when it is whole
+NAME-KEY.part   the same while it is made, block by block
+NAME-KEY.done   a line "block checksum" for every finished block of it
+
+The key is a digest of what decides the pixels: the files' relative paths, sizes and times of
+change, the images' size and channels, and VERSION. Who is killed goes on from the last finished
+block; of two processes one works and the other waits (`docs/adr/0007-decoded-once.md`).
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from re import finditer, sub
+from threading import Lock
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from feddg.errors import DataError
+
+VERSION = 1  # of the decoding: another one where other pixels come out of the same files
+BLOCK = 1 << 25  # bytes that are decoded at a time and held in memory
+FOLDER = ".feddg-cache"
+WORKING = Lock()  # threads of this process, which a lock of fcntl does not stop
+
+Fill = Callable[[slice, Tensor], None]  # decodes these images into the block
+Told = Callable[[int], None]  # so many images more are there
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of images: what it is called and how it is laid out."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def each(self) -> int:
+        return int(torch.Size(self.shape[1:]).numel())
+
+    @property
+    def bytes(self) -> int:
+        return self.shape[0] * self.each
+
+    @property
+    def blocks(self) -> list[slice]:
+        count, step = self.shape[0], max(1, BLOCK // self.each)
+        return [slice(at, min(at + step, count)) for at in range(0, count, step)]
+
+    def whole(self, folder: Path) -> Path | None:
+        path = folder / f"{self.name}.u8"
+        try:
+            return path if path.stat().st_size == self.bytes else None
+        except OSError:
+            return None
+
+    def mapped(self, path: Path) -> Tensor:
+        """Nothing is read before it is asked for; what is written to it stays in this process."""
+        flat = torch.from_file(str(path), shared=False, size=self.bytes, dtype=torch.uint8)
+        return flat.view(self.shape)
+
+
+def common(paths: Sequence[Path]) -> Path:
+    """The folder that holds them all, however deep."""
+    return Path(os.path.commonpath([os.path.abspath(d) for d in {path.parent for path in paths}]))
+
+
+def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
+    base = common(paths)
+    digest = blake2b(f"{VERSION} {size} {channels}".encode(), digest_size=10)
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError as why:
+            raise DataError(f"{path} cannot be read ({why.strerror})") from None
+        line = f"\n{os.path.relpath(path, base)}\0{found.st_size}\0{found.st_mtime_ns}"
+        digest.update(line.encode(errors="surrogateescape"))
+    title = sub(r"[^A-Za-z0-9._-]+", "_", base.name)[:40] or "images"
+    name = f"{title}-{size}x{channels}-{digest.hexdigest()}"
+    return Entry(name, (len(paths), channels, size, size))
+
+
+def folders(beside: Path) -> list[Path]:
+    """Where to look and, in this order, where to write."""
+    if given := os.environ.get("FEDDG_CACHE"):
+        return [Path(given).expanduser()]
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "feddg"
+    return [home] if beside == Path(beside.anchor) else [beside / FOLDER, home]
+
+
+def found(this: Entry, beside: Path) -> Tensor | None:
+    whole = [path for folder in folders(beside) if (path := this.whole(folder))]
+    return this.mapped(whole[0]) if whole else None
+
+
+def made(this: Entry, beside: Path, fill: Fill, told: Told) -> Tensor | None:
+    """In the first folder that takes it; None: there is none."""
+    for folder in folders(beside):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with WORKING, alone(folder / f"{this.name}.lock"):
+                path = this.whole(folder) or complete(this, folder, fill, told)
+        except OSError:  # it is read-only, or full
+            continue
+        return this.mapped(path)
+    if given := os.environ.get("FEDDG_CACHE"):
+        raise DataError(
+            f"FEDDG_CACHE={given}: nothing can be written there, or there is no room for"
+            f" {this.bytes / 2**20:.0f} MiB; name another folder, or unset it"
+        )
+    return None
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Waits for another process; whoever removes the lock has left the whole file beside it."""
+    with open(lock, "a") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        yield
+        lock.unlink(missing_ok=True)
+
+
+def complete(this: Entry, folder: Path, fill: Fill, told: Told) -> Path:
+    path, part, done = (folder / f"{this.name}.{end}" for end in ("u8", "part", "done"))
+    part.touch()
+    with open(part, "r+b") as file, open(done, "a+") as log:
+        os.posix_fallocate(file.fileno(), 0, this.bytes)
+        log.seek(0)
+        known = checksums(log.read())
+        for number, rows in enumerate(this.blocks):
+            block = torch.empty((rows.stop - rows.start, *this.shape[1:]), dtype=torch.uint8)
+            view = block.numpy().data.cast("B")
+            file.seek(rows.start * this.each)
+            if number not in known or not file.readinto(view) or crc32(view) != known[number]:
+                try:
+                    fill(rows, block)
+                except DataError:  # mended, it will have another key
+                    part.unlink()
+                    done.unlink()
+                    raise
+                file.seek(rows.start * this.each)
+                file.write(view)
+                file.flush()
+                log.write(f"{number} {crc32(view):08x}\n")
+                log.flush()
+            told(len(block))
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    done.unlink()
+    return path
+
+
+def checksums(log: str) -> dict[int, int]:
+    """Of the blocks that are there; a line cut short does not count."""
+    return {int(m[1]): int(m[2], 16) for m in finditer(r"(?m)^(\d+) ([0-9a-f]{8})\n", log)}

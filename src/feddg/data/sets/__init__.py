@@ -1,0 +1,1 @@
+"""What is known of the papers' data sets: a module each, with its `SPEC`."""
