@@ -1,6 +1,5 @@
 """A paper's table or figure as benches: what is run, on which data, and what came of it."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,11 +15,13 @@ from feddg.benchmark.selection import Record, rule
 from feddg.benchmark.table import scale
 from feddg.data.catalogue import resolve
 from feddg.data.domain import Collection
+from feddg.data.places import home
 from feddg.engines.compute import Compute
 from feddg.errors import FeddgError, unknown
 from feddg.tasks import Task
 
 DIGITS, MIDDLE = "rotated-mnist", "m45"
+OTHERS = ("m30", "m60", "m15", "m75", "m0")  # sources, where an item counts them
 ROUNDS, FIRST, STEPS = 3, 20, 5  # of a quick version
 RATE = {"sgd": 0.05, "adam": 0.002, "adamw": 0.002}  # at least, for there are so few steps
 SMALL = ("rotated-mnist-cnn", "lenet", "digits-dg-cnn", "digit-five-cnn")
@@ -39,6 +40,7 @@ class Plan:
     quick: bool = False
     stand_in: str = ""
     options: Mapping[str, str] = field(default_factory=dict)  # of the data, such as root=
+    weights: str = ""  # other pretrained ones than the item's
 
     @property
     def data(self) -> str:
@@ -75,16 +77,16 @@ class Plan:
         return asdict(replace(found, **changes))
 
     def changes(self, row: ItemRow) -> dict[str, Any]:
-        """Of the experiment. Other sources than all others are the data's own only."""
+        """Of the experiment."""
         of = self.item
         found = {
             "model": ROTATED_MNIST.model if self.stand_in else of.model,
-            "weights": "" if self.stand_in else of.weights,
+            "weights": "" if self.stand_in else self.weights or of.weights,
             "rounds": min(of.rounds, ROUNDS) if self.quick else of.rounds,
             "share": of.share, "diagnostics": of.diagnostics, "pooled": row.pooled or None,
             "participation": 1.0 if self.stand_in else of.participation,
             "allow_missing_classes": of.allow_missing_classes or None,
-            "sources": None if self.stand_in or not row.sources else row.sources,
+            "sources": (OTHERS[: len(row.sources)] if self.stand_in else row.sources) or None,
         }  # fmt: skip
         return {k: v for k, v in found.items() if v is not None}
 
@@ -130,6 +132,7 @@ def plan(
     seeds: int | None = None,
     quick: bool = False,
     options: Mapping[str, str] | None = None,
+    weights: str = "",
     how: Compute | None = None,
 ) -> Plan:
     """The item, or a part of it. A quick version takes the digits where the data are not here."""
@@ -147,7 +150,7 @@ def plan(
         held = held[len(held) // 2 :][:1]
     return Plan(
         item=item, rows=rows, targets=held, seeds=seeds or (1 if quick else item.seeds),
-        quick=quick, stand_in=why, options=given,
+        quick=quick, stand_in=why, options=given, weights=weights,
     )  # fmt: skip
 
 
@@ -192,8 +195,7 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
 
 def mnist() -> tuple[Path, Path]:
     """Where the full MNIST is looked for."""
-    home = Path(os.environ.get("FEDDG_DATA") or "data").expanduser()
-    return home / "rotated-mnist", home / "mnist"
+    return home() / DIGITS, home() / "mnist"
 
 
 def replaced(item: Item, options: Mapping[str, str], how: Compute) -> str:
@@ -261,6 +263,8 @@ def heading(wanted: Plan) -> str:
         )
     if wanted.stand_in:
         parts.append(f"on the EMBEDDED DIGITS (Rotated MNIST), for {wanted.stand_in}")
+    if wanted.weights and not wanted.stand_in:
+        parts.append(f"with weights={wanted.weights}, not {item.weights or 'from scratch'}")
     by = rule(wanted.selection)
     parts.append(f"selection: {by.name} ({by.line})")
     parts.append(f"{wanted.seeds} seed{'s' * (wanted.seeds > 1)}")
