@@ -9,6 +9,7 @@ from feddg.benchmark.reproduce import absent, heading, over, plan
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError
 from feddg.tasks import Classification
+from tests.cli.command import images
 
 [TABLE3] = find("csac", "table3")
 [TABLE4] = find("ppdg", "table4")
@@ -134,6 +135,21 @@ def test_other_weights_are_said():
     assert "with weights=mine.safetensors, not hub" in heading(wanted)
     assert wanted.changes(GA.rows[0])["weights"] == "mine.safetensors"
     assert plan(GA).changes(GA.rows[0])["weights"] == "hub"
+    assert (plan(GA).compares, wanted.compares) == (True, False)
+
+
+def test_other_data_are_said_and_have_no_verdict():
+    wanted = plan(GA, options={"size": "64", "root": "/there"})
+    assert "with size=64, which the paper's data have not" in heading(wanted)
+    assert "root" not in heading(wanted)
+    assert not wanted.compares
+    assert plan(GA, options={"root": "/there"}).compares
+
+
+def test_a_data_set_that_lacks_a_domain_is_not_here(tmp_path):
+    """A look at the files finds it, before anything is decoded."""
+    root = images(tmp_path / "pacs", domains=("photo", "sketch"))
+    assert "art_painting" in absent(GA, {"root": str(root)})
 
 
 def test_scores_over_all_parts_of_a_kind_and_their_worst_group():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,11 +11,12 @@ from feddg.benchmark import bounds
 from feddg.benchmark.bench import Bench, whole
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.papers import Column, Item, ItemRow
-from feddg.benchmark.protocols import ROTATED_MNIST
+from feddg.benchmark.protocols import ROTATED_MNIST, altering
 from feddg.benchmark.selection import Record, rule
 from feddg.benchmark.table import scale
 from feddg.data.catalogue import resolve
 from feddg.data.domain import Collection
+from feddg.data.listed import IMAGE
 from feddg.data.places import home
 from feddg.engines.compute import Compute
 from feddg.errors import FeddgError, unknown
@@ -115,6 +117,11 @@ class Plan:
         return {key: one for _, bench in self.benches() for key, one in bench.unique().items()}
 
     @property
+    def compares(self) -> bool:
+        """Whether it is the paper's schedule, data and start, so that a verdict means something."""
+        return not (self.quick or self.weights or altering(self.options))
+
+    @property
     def alone(self) -> bool:
         """Runs that are timed do not go side by side, nor with those that did."""
         return self.item.kind == "cost"
@@ -190,7 +197,21 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
         )
     if root is not None and not Path(root).expanduser().is_dir():
         return f"there is no folder {root} with {item.data}; name another by --data-option root=…"
-    return ""
+    return incomplete(item.data, tuple(sorted(asked.items())))
+
+
+@cache
+def incomplete(data: str, options: tuple[tuple[str, str], ...]) -> str:
+    """What a look at the files finds missing, where the data set can be looked at so."""
+    spec, values = resolve(data, dict(options))
+    if spec.survey is None:
+        return ""
+    looked = {k: v for k, v in values.items() if k not in IMAGE}
+    try:
+        unfit = spec.survey(**looked).unfit(values.get("split", "found"))
+    except FeddgError as why:
+        return str(why)
+    return unfit[0] if unfit else ""
 
 
 def mnist() -> tuple[Path, Path]:
@@ -263,6 +284,9 @@ def heading(wanted: Plan) -> str:
         )
     if wanted.stand_in:
         parts.append(f"on the EMBEDDED DIGITS (Rotated MNIST), for {wanted.stand_in}")
+    of = ", ".join(f"{k}={v}" for k, v in altering(wanted.options).items())
+    if of and not wanted.stand_in:
+        parts.append(f"with {of}, which the paper's data have not")
     if wanted.weights and not wanted.stand_in:
         parts.append(f"with weights={wanted.weights}, not {item.weights or 'from scratch'}")
     by = rule(wanted.selection)
