@@ -9,6 +9,7 @@ from feddg.benchmark.reproduce import absent, heading, over, plan
 from feddg.engines.compute import Compute
 from feddg.errors import ConfigError
 from feddg.tasks import Classification
+from tests.cli.command import images
 
 [TABLE3] = find("csac", "table3")
 [TABLE4] = find("ppdg", "table4")
@@ -112,12 +113,43 @@ def test_whether_the_data_are_here(tmp_path):
     assert absent(GA)
 
 
-def test_rows_of_other_sources_are_benches_of_their_own(monkeypatch):
+def test_rows_of_other_sources_are_benches_of_their_own():
     """Figure 5 of CSAC: one source more at each of six steps, three methods at each."""
     [item] = find("csac", "fig5")
     benches = plan(item).benches()
     assert [len(rows) for rows, _ in benches] == [3] * 6
     assert [len(b.changes["sources"]) for _, b in benches] == [1, 2, 3, 4, 5, 6]
+
+
+def test_on_digits_as_many_sources():
+    [item] = find("csac", "fig5")
+    runs = plan(item, methods=("csac",), quick=True, how=CPU).runs().values()
+    assert sorted(len(one.sources) for one in runs) == [1, 2, 3, 4, 5]
+    assert {one.targets for one in runs} == {("m45",)}
+    assert not any("m45" in one.sources for one in runs)
+
+
+def test_other_weights_are_said():
+    """Where there is no hub: a file of the same network."""
+    wanted = plan(GA, weights="mine.safetensors")
+    assert "with weights=mine.safetensors, not hub" in heading(wanted)
+    assert wanted.changes(GA.rows[0])["weights"] == "mine.safetensors"
+    assert plan(GA).changes(GA.rows[0])["weights"] == "hub"
+    assert (plan(GA).compares, wanted.compares) == (True, False)
+
+
+def test_other_data_are_said_and_have_no_verdict():
+    wanted = plan(GA, options={"size": "64", "root": "/there"})
+    assert "with size=64, which the paper's data have not" in heading(wanted)
+    assert "root" not in heading(wanted)
+    assert not wanted.compares
+    assert plan(GA, options={"root": "/there"}).compares
+
+
+def test_a_data_set_that_lacks_a_domain_is_not_here(tmp_path):
+    """A look at the files finds it, before anything is decoded."""
+    root = images(tmp_path / "pacs", domains=("photo", "sketch"))
+    assert "art_painting" in absent(GA, {"root": str(root)})
 
 
 def test_scores_over_all_parts_of_a_kind_and_their_worst_group():

@@ -11,7 +11,7 @@ from feddg.benchmark.reproduce import Plan, Scores, heading, scores
 from feddg.benchmark.table import NONE, Number, Row, cells
 from feddg.errors import said_once
 
-NO_VERDICT = "No verdict: a quick version does not compare with the paper."
+NO_VERDICT = "No verdict: another schedule, start or data than the paper's."
 WITHIN, OUTSIDE = "within", "outside"
 
 
@@ -98,7 +98,7 @@ def side_by_side(wanted: Plan, root: Path, failed: Mapping[str, str] | None = No
         return on_digits(wanted, rows, tuple(notes(wanted, root, failed)))
     averaged = any(AVERAGE in r.paper for r in rows) or not wanted.item.columns
     columns = (*wanted.columns, *([AVERAGE] if averaged else []))
-    judged = not wanted.quick
+    judged = wanted.compares
     body = [line for row in rows for line in lines(row, columns, wanted.seeds, judged)]
     data = {"columns": list(columns), "rows": [told(r, columns, judged) for r in rows]}
     return Sheet(
@@ -178,7 +178,7 @@ def notes(wanted: Plan, root: Path, failed: Mapping[str, str] | None) -> Iterato
     if lost:
         yield f"Failed: {said_once((runs[k].label, why) for k, why in lost.items() if k in runs)}."
     if wanted.item.chart:
-        yield f"Figure {wanted.item.chart}: `feddg report` draws it from these runs."
+        yield f"`feddg figure {wanted.item.chart}` draws the figure from these runs."
     if wanted.item.unstated and not wanted.stand_in:
         yield f"Unstated in the paper, and taken here: {'; '.join(wanted.item.unstated)}."
 

@@ -226,7 +226,9 @@ PROTOCOLS = {
     "terra-incognita": replace(
         GA, model="resnet50", share=0.2, published=("ga", "table1", "terra-incognita")
     ),
-    "domainnet": replace(GA, model="alexnet", published=("ga", "table2")),
+    "domainnet": replace(
+        GA, model="alexnet", data_options={**GA_CROPS, "classes": "10"}, published=("ga", "table2")
+    ),
     "vlcs": replace(CSAC, share=0.3, published=("csac", "table2", "vlcs", "resnet-18")),
     "office-caltech-home": CSAC,
     "office-caltech10": OFFICE_CALTECH10,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,16 +11,19 @@ from feddg.benchmark import bounds
 from feddg.benchmark.bench import Bench, whole
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.papers import Column, Item, ItemRow
-from feddg.benchmark.protocols import ROTATED_MNIST
+from feddg.benchmark.protocols import ROTATED_MNIST, altering
 from feddg.benchmark.selection import Record, rule
 from feddg.benchmark.table import scale
 from feddg.data.catalogue import resolve
 from feddg.data.domain import Collection
+from feddg.data.listed import IMAGE
+from feddg.data.places import home
 from feddg.engines.compute import Compute
 from feddg.errors import FeddgError, unknown
 from feddg.tasks import Task
 
 DIGITS, MIDDLE = "rotated-mnist", "m45"
+OTHERS = ("m30", "m60", "m15", "m75", "m0")  # sources, where an item counts them
 ROUNDS, FIRST, STEPS = 3, 20, 5  # of a quick version
 RATE = {"sgd": 0.05, "adam": 0.002, "adamw": 0.002}  # at least, for there are so few steps
 SMALL = ("rotated-mnist-cnn", "lenet", "digits-dg-cnn", "digit-five-cnn")
@@ -38,6 +42,7 @@ class Plan:
     quick: bool = False
     stand_in: str = ""
     options: Mapping[str, str] = field(default_factory=dict)  # of the data, such as root=
+    weights: str = ""  # other pretrained ones than the item's
 
     @property
     def data(self) -> str:
@@ -74,16 +79,16 @@ class Plan:
         return asdict(replace(found, **changes))
 
     def changes(self, row: ItemRow) -> dict[str, Any]:
-        """Of the experiment. Other sources than all others are the data's own only."""
+        """Of the experiment."""
         of = self.item
         found = {
             "model": ROTATED_MNIST.model if self.stand_in else of.model,
-            "weights": "" if self.stand_in else of.weights,
+            "weights": "" if self.stand_in else self.weights or of.weights,
             "rounds": min(of.rounds, ROUNDS) if self.quick else of.rounds,
             "share": of.share, "diagnostics": of.diagnostics, "pooled": row.pooled or None,
             "participation": 1.0 if self.stand_in else of.participation,
             "allow_missing_classes": of.allow_missing_classes or None,
-            "sources": None if self.stand_in or not row.sources else row.sources,
+            "sources": (OTHERS[: len(row.sources)] if self.stand_in else row.sources) or None,
         }  # fmt: skip
         return {k: v for k, v in found.items() if v is not None}
 
@@ -112,6 +117,11 @@ class Plan:
         return {key: one for _, bench in self.benches() for key, one in bench.unique().items()}
 
     @property
+    def compares(self) -> bool:
+        """Whether it is the paper's schedule, data and start, so that a verdict means something."""
+        return not (self.quick or self.weights or altering(self.options))
+
+    @property
     def alone(self) -> bool:
         """Runs that are timed do not go side by side, nor with those that did."""
         return self.item.kind == "cost"
@@ -129,6 +139,7 @@ def plan(
     seeds: int | None = None,
     quick: bool = False,
     options: Mapping[str, str] | None = None,
+    weights: str = "",
     how: Compute | None = None,
 ) -> Plan:
     """The item, or a part of it. A quick version takes the digits where the data are not here."""
@@ -146,7 +157,7 @@ def plan(
         held = held[len(held) // 2 :][:1]
     return Plan(
         item=item, rows=rows, targets=held, seeds=seeds or (1 if quick else item.seeds),
-        quick=quick, stand_in=why, options=given,
+        quick=quick, stand_in=why, options=given, weights=weights,
     )  # fmt: skip
 
 
@@ -174,14 +185,38 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
     except FeddgError as why:
         return str(why)
     root = values.get("root")
-    if values.get("protocol") == "domainbed" and root is None:
+    if (
+        values.get("protocol") == "domainbed"
+        and root is None
+        and not any(map(Path.is_dir, mnist()))
+    ):
         return (
-            f"{item.data} in DomainBed's protocol needs the full MNIST; name the folder with its"
-            " four idx files: --data-option root=…"
+            f"{item.data} in DomainBed's protocol needs the full MNIST, which is neither in"
+            f" {' nor in '.join(map(str, mnist()))}; name the folder with its four idx files:"
+            " --data-option root=…"
         )
     if root is not None and not Path(root).expanduser().is_dir():
         return f"there is no folder {root} with {item.data}; name another by --data-option root=…"
-    return ""
+    return incomplete(item.data, tuple(sorted(asked.items())))
+
+
+@cache
+def incomplete(data: str, options: tuple[tuple[str, str], ...]) -> str:
+    """What a look at the files finds missing, where the data set can be looked at so."""
+    spec, values = resolve(data, dict(options))
+    if spec.survey is None:
+        return ""
+    looked = {k: v for k, v in values.items() if k not in IMAGE}
+    try:
+        unfit = spec.survey(**looked).unfit(values.get("split", "found"))
+    except FeddgError as why:
+        return str(why)
+    return unfit[0] if unfit else ""
+
+
+def mnist() -> tuple[Path, Path]:
+    """Where the full MNIST is looked for."""
+    return home() / DIGITS, home() / "mnist"
 
 
 def replaced(item: Item, options: Mapping[str, str], how: Compute) -> str:
@@ -249,6 +284,11 @@ def heading(wanted: Plan) -> str:
         )
     if wanted.stand_in:
         parts.append(f"on the EMBEDDED DIGITS (Rotated MNIST), for {wanted.stand_in}")
+    of = ", ".join(f"{k}={v}" for k, v in altering(wanted.options).items())
+    if of and not wanted.stand_in:
+        parts.append(f"with {of}, which the paper's data have not")
+    if wanted.weights and not wanted.stand_in:
+        parts.append(f"with weights={wanted.weights}, not {item.weights or 'from scratch'}")
     by = rule(wanted.selection)
     parts.append(f"selection: {by.name} ({by.line})")
     parts.append(f"{wanted.seeds} seed{'s' * (wanted.seeds > 1)}")

@@ -104,9 +104,9 @@ def significance(wanted: Plan, root: Path, failed: Mapping[str, str] | None = No
         )  # fmt: skip
     against = wanted.item.against
     head = (f"{against} against", "p in the paper", "p here", f"{against} is better by", "pairs")
-    quick = (NO_VERDICT,) * wanted.quick
+    unlike = () if wanted.compares else (NO_VERDICT,)
     untested = (f"No test: {said_once(reasons)}.",) if reasons else ()
-    said = (*quick, *untested, *notes(wanted, root, failed))
+    said = (*unlike, *untested, *notes(wanted, root, failed))
     return Sheet(heading(wanted), head, tuple(body), said, {"against": against, "rows": rows}, 1)
 
 

@@ -33,6 +33,7 @@ def reproduce(
     targets: Targets = None,
     seeds: Seeds = None,
     data_option: o.DataOption = None,
+    weights: o.Weights = None,
     shard: o.Shard = None,
     out: o.Out = None,
     workers: o.Workers = None,
@@ -61,7 +62,7 @@ def reproduce(
     plans = [
         plan(
             one, methods=o.names(methods), targets=o.names(targets), seeds=seeds, quick=quick,
-            options=options, how=compute,
+            options=options, weights=weights or "", how=compute,
         )
         for one in find(paper, item)
     ]  # fmt: skip
