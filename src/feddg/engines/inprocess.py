@@ -1,8 +1,9 @@
 """All sites in this process; their requests are answered one by one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
 
 from feddg.data.domain import Site
 from feddg.engines.alone import train
@@ -11,9 +12,11 @@ from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
+from feddg.shelf import Shelf
 from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.trees import Tree
+from feddg.weights import Weights
 
 T = TypeVar("T")
 
@@ -33,13 +36,17 @@ class InProcess:
     kept: dict[int, dict[str, Tree]] = field(default_factory=dict)  # id(run) -> site -> memory
     staged: dict[int, dict[str, Tree]] = field(default_factory=dict)  # until they are committed
 
+    gathers: ClassVar[bool] = False  # the requests of all visits, which then are all held at once
+
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
         visits = [
             visit(post, site, self.memories(post.run).get(site.name, {}))
             for post in posts
             for site in post.sites
         ]
-        done = iter(self.drive(visits))
+        one_by_one = chain.from_iterable(self.drive([v]) for v in visits)
+        done = iter(self.drive(visits)) if self.gathers else one_by_one
+        shelf = Shelf()
         answers: list[list[Reply | Failure]] = []
         for post in posts:
             answers.append([])
@@ -50,6 +57,7 @@ class InProcess:
                     answers[-1].append(Failure(site.name, explained(result)))
                     continue
                 reply, memory = result
+                reply = shelved(reply, shelf)
                 self.staged[id(post.run)][site.name] = memory
                 answers[-1].append(reply)
         return answers
@@ -93,6 +101,11 @@ class InProcess:
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         return [attempted(r) for r in requests]
+
+
+def shelved(reply: Reply, shelf: Shelf) -> Reply:
+    model = reply.model
+    return replace(reply, model=Weights(shelf.placed(model.vector), model.layout))
 
 
 def attempted(request: Request) -> Answer:
