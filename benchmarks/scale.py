@@ -3,7 +3,7 @@
 The CNN for digits (117 thousand weights), every site with digits of its own turn to read, but in
 one shared store; two rounds each in a process of its own, of which the second counts. FedAvg is a
 merge of sums, PPDG needs the Gram matrix. Beyond 128 MiB here (--budget) replies and updates lie
-in files. Memory is what cannot be dropped (RssAnon), at its peak, above that before the first round.
+in files. Memory is what the system cannot drop (RssAnon), its peak above what it was at first.
 
     python benchmarks/scale.py --out scale.json
 """

@@ -8,6 +8,8 @@ The replies have to wait, for a site's share is known when all have answered: of
 of what a wrapper makes of all sites' numbers.
 """
 
+import ctypes
+import sys
 import tempfile
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ class Shelf:
 
     left: int = -1
     file: IO[bytes] | None = None
+    filed: int = 0  # bytes since what was free was given back
 
     def __post_init__(self) -> None:
         self.left = BUDGET if self.left < 0 else self.left
@@ -41,12 +44,24 @@ class Shelf:
         values = vector.detach().contiguous().numpy()
         with room():
             if self.file is None:
-                self.file = nameless()
+                self.file = tempfile.TemporaryFile(prefix="feddg-")  # noqa: SIM115 (till the end)
             at = self.file.seek(0, 2)
-            self.file.write(memoryview(values).cast("B"))
+            self.file.write(values.tobytes())
             self.file.flush()
+            self.filed += values.nbytes
+            if self.filed > BUDGET // 8:
+                trim()
+                self.filed = 0
             own = np.memmap(self.file, values.dtype, "c", at, values.shape)
         return torch.from_numpy(own)
+
+    def __enter__(self) -> "Shelf":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What is mapped stays."""
+        if self.file is not None:
+            self.file.close()
 
 
 def matrix(rows: int, columns: int, like: Tensor) -> Tensor:
@@ -55,13 +70,16 @@ def matrix(rows: int, columns: int, like: Tensor) -> Tensor:
     if like.device.type != "cpu" or size <= BUDGET:
         return torch.empty(rows, columns, dtype=like.dtype, device=like.device)
     kind = torch.empty(0, dtype=like.dtype).numpy().dtype
-    with room(), nameless() as file:
+    with room(), tempfile.TemporaryFile(prefix="feddg-") as file:
         file.truncate(size)
         return torch.from_numpy(np.memmap(file, kind, "r+", 0, (rows, columns)))
 
 
-def nameless() -> IO[bytes]:
-    return tempfile.TemporaryFile(prefix="feddg-")
+def trim() -> None:
+    """glibc keeps what is free between what is in use; a thousand replies leave many such holes."""
+    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if give_back is not None:
+        give_back(0)
 
 
 def room() -> AbstractContextManager[None]:

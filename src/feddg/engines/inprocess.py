@@ -46,21 +46,20 @@ class InProcess:
         ]
         one_by_one = chain.from_iterable(self.drive([v]) for v in visits)
         done = iter(self.drive(visits)) if self.gathers else one_by_one
-        shelf = Shelf()
         answers: list[list[Reply | Failure]] = []
-        for post in posts:
-            answers.append([])
-            self.staged[id(post.run)] = {}
-            for site in post.sites:
-                result = next(done)
-                if isinstance(result, Exception):
-                    answers[-1].append(Failure(site.name, explained(result)))
-                    continue
-                reply, memory = result
-                reply = shelved(reply, shelf)
-                self.staged[id(post.run)][site.name] = memory
-                answers[-1].append(reply)
+        with Shelf() as shelf:
+            for post in posts:
+                self.staged[id(post.run)] = {}
+                answers.append([self.shelve(post, s, next(done), shelf) for s in post.sites])
         return answers
+
+    def shelve(
+        self, post: Post, site: Site, result: tuple[Reply, Tree] | Exception, shelf: Shelf
+    ) -> Reply | Failure:
+        if isinstance(result, Exception):
+            return Failure(site.name, explained(result))
+        reply, self.staged[id(post.run)][site.name] = result
+        return shelved(reply, shelf)
 
     def commit(self, run: Run, sites: Sequence[str]) -> None:
         staged = self.staged.pop(id(run), {})

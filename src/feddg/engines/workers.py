@@ -115,7 +115,8 @@ class Workers(InProcess):
         first = [firsts[i] if cut[i] else 0 for i in range(len(visits))]
         order = sorted(range(len(visits)), key=lambda i: (first[i], costs[i]), reverse=True)
         self.staged |= {id(p.run): {} for p in posts}
-        self.spread(order, task, arrived)
+        with shelf:
+            self.spread(order, task, arrived)
         found = iter([replies[at] for at in range(len(visits))])
         return [[next(found) for _ in post.sites] for post in posts]
 
