@@ -31,7 +31,7 @@ from torch import Tensor
 
 from feddg.data.augment import augmentation
 from feddg.data.domain import Collection
-from feddg.data.folders import from_images
+from feddg.data.folders import from_images, scan
 from feddg.data.transforms import IMAGENET
 from feddg.seeds import generator
 
@@ -130,7 +130,8 @@ def theirs(root: Path, batch: int, count: int) -> float:
         tv.ColorJitter(0.4, 0.4, 0.4, 0.4), tv.RandomGrayscale(0.1), tv.ToTensor(),
         tv.Normalize(IMAGENET.mean, IMAGENET.std),
     ]  # fmt: skip
-    sets = [datasets.ImageFolder(str(d), tv.Compose(steps)) for d in sorted(root.iterdir())]
+    domains = [root / name for name in scan(root).images]
+    sets = [datasets.ImageFolder(str(d), tv.Compose(steps), allow_empty=True) for d in domains]
     data = torch.utils.data.ConcatDataset(sets)
     rows = torch.randint(len(data), (batch * (count + WARM + 1),), generator=generator("loader"))
     loader = torch.utils.data.DataLoader(
