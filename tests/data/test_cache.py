@@ -57,7 +57,7 @@ def expected():
 
 
 def kept(paths) -> Path:
-    return paths[0].parents[1] / cache.FOLDER
+    return paths[0].parents[2] / cache.FOLDER
 
 
 def test_the_second_time_nothing_is_decoded(paths, decoded):
@@ -213,7 +213,7 @@ def test_paths_from_here_and_from_the_root_of_the_disk(paths, tmp_path, monkeypa
     assert torch.equal(images.stored(mixed, SIZE, 3), expected())
     assert files(kept(paths)) == [".u8"]
     assert cache.entry(mixed, SIZE, 3) == cache.entry(paths, SIZE, 3)
-    assert cache.folders(Path("/")) == [tmp_path / "home" / "feddg"]
+    assert cache.folders(Path("/data")) == [tmp_path / "home" / "feddg"]
 
 
 def test_no_room(paths, monkeypatch):

@@ -87,22 +87,23 @@ def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
     return Entry(name, (len(paths), channels, size, size))
 
 
-def folders(beside: Path) -> list[Path]:
-    """Where to look and, in this order, where to write."""
+def folders(data: Path) -> list[Path]:
+    """Where to look and, in this order, where to write: not in the data, which others list."""
     if given := os.environ.get("FEDDG_CACHE"):
         return [Path(given).expanduser()]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "feddg"
+    beside = data.absolute().parent
     return [home] if beside == Path(beside.anchor) else [beside / FOLDER, home]
 
 
-def found(this: Entry, beside: Path) -> Tensor | None:
-    whole = [path for folder in folders(beside) if (path := this.whole(folder))]
+def found(this: Entry, data: Path) -> Tensor | None:
+    whole = [path for folder in folders(data) if (path := this.whole(folder))]
     return this.mapped(whole[0]) if whole else None
 
 
-def made(this: Entry, beside: Path, fill: Fill, told: Told) -> Tensor | None:
+def made(this: Entry, data: Path, fill: Fill, told: Told) -> Tensor | None:
     """In the first folder that takes it; None: there is none."""
-    for folder in folders(beside):
+    for folder in folders(data):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with WORKING, alone(folder / f"{this.name}.lock"):

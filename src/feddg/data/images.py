@@ -16,12 +16,12 @@ from feddg.errors import DataError
 FEW = 100  # images that are not worth a file
 
 
-def stored(paths: Sequence[Path], size: int, channels: int, beside: Path | None = None) -> Tensor:
+def stored(paths: Sequence[Path], size: int, channels: int, data: Path | None = None) -> Tensor:
     """All images, uint8 N×channels×size×size; a broken one raises.
 
-    Decoded once: then mapped from a file in $FEDDG_CACHE, else in `.feddg-cache` in the folder
-    `beside` (by default the one that holds all the images), else in ~/.cache/feddg. Where nothing
-    can be written they are decoded into memory.
+    Decoded once: then mapped from a file in $FEDDG_CACHE, else in `.feddg-cache` beside the folder
+    `data` (by default the one that holds these images), else in ~/.cache/feddg. Where nothing can
+    be written they are decoded into memory.
     """
 
     def fill(rows: slice, block: Tensor) -> None:
@@ -32,11 +32,11 @@ def stored(paths: Sequence[Path], size: int, channels: int, beside: Path | None 
 
     if len(paths) >= FEW:
         this = entry(paths, size, channels)
-        home = beside or common(paths)
-        x = found(this, home)
+        data = data or common(paths)
+        x = found(this, data)
         if x is None:
-            with counted(home.name, len(paths)) as told:
-                x = made(this, home, fill, told)
+            with counted(common(paths).name, len(paths)) as told:
+                x = made(this, data, fill, told)
         if x is not None:
             return x
     x = torch.empty((len(paths), channels, size, size), dtype=torch.uint8)
