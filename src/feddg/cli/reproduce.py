@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from feddg.engines.compute import Compute
 
 Paper = Annotated[str | None, typer.Argument(help="csac, csac-v1, ppdg, copa or ga.")]
-Name = Annotated[str | None, typer.Argument(help="table3, fig6, table2-alexnet; default: all.")]
+Name = Annotated[str | None, typer.Argument(help="table3, fig6, …; without one all are listed.")]
 List = Annotated[bool, typer.Option("--list", help="All of them: data, cost, what is there.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A minute's version, marked as such.")]
 Methods = Annotated[str | None, typer.Option(help="Some rows: fedavg,csac or the paper's names.")]
@@ -53,7 +53,7 @@ def reproduce(
         o.compute(workers, device, precision, execution),
         o.pairs(data_option, "--data-option"),
     )
-    if every or paper is None:
+    if every or paper is None or item is None:
         chosen = find(paper, item) if paper else items()
         listing(chosen, options, compute, json)
         return
