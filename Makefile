@@ -33,8 +33,12 @@ check: $(STAMP) ## lint, formatting, strict types
 	for tool in 'ruff check' 'ruff format --check' mypy; do $(BIN)/$$tool || status=1; done; \
 	exit $$status
 
-bench: $(STAMP) ## run every speed benchmark of benchmarks/
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+bench: $(STAMP) ## speed beside plain PyTorch, Flower, NVFlare and pfl, then benchmarks/
+	@$(BIN)/feddg bench-speed
+	@for file in benchmarks/*.py; do echo "== $$file"; \
+	  case $$file in *gpu*) nvidia-smi >/dev/null 2>&1 || { echo "left out: no GPU here"; continue; };; esac; \
+	  $(BIN)/python "$$file"; \
+	done
 
 clean: ## remove .venv and every cache (data/ and runs/ stay)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

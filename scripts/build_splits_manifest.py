@@ -2,10 +2,10 @@
 
     python scripts/build_splits_manifest.py                      # what is in the package
     python scripts/build_splits_manifest.py pacs=data/pacs
-    python scripts/build_splits_manifest.py rotated-mnist=data/mnist,protocol=domainbed
+    python scripts/build_splits_manifest.py 'rotated-mnist=data/mnist;protocol=domainbed'
 
-Each argument is a data set's name, its folder after "=", and options after commas. Entries of other
-protocols stay; those of the same protocol are replaced. Known images are listed, not decoded.
+Each argument is a data set's name, its folder after "=", and options after semicolons. Entries of
+other protocols stay; those of the same protocol are replaced. Known images are listed, not decoded.
 """
 
 import json
@@ -41,22 +41,22 @@ def main(arguments):
 def at_hand(name, options):
     """Protocol, task and domains; of known images both protocols, where they come with a split."""
     spec, values = resolve(name, options)
-    survey = getattr(spec, "survey", None)
-    if survey is None:
+    if spec.survey is None:
         opened = open_collection(name, **options)
         return [(splits.kind(opened.protocol), opened.task, opened.domains)]
-    found = survey(**values)
+    found = spec.survey(**values)
     task = Classification(found.classes)
-    ways = {"seeded split": False}
-    if any(listing.splits for listing in found.domains.values()):
-        ways["official split"] = True
-    return [(p, task, splits.undecoded(found.domains, official)) for p, official in ways.items()]
+    ways = [False, True] if any(d.splits for d in found.domains.values()) else [False]
+    return [
+        (splits.of_listings(official, values), task, splits.undecoded(found.domains, official))
+        for official in ways
+    ]
 
 
 def parsed(argument):
     name, _, rest = argument.partition("=")
-    root, *options = rest.split(",")
-    return name, {"root": root, **dict(option.split("=") for option in options)}
+    root, *options = rest.split(";")
+    return name, {"root": root, **dict(option.split("=", 1) for option in options)}
 
 
 def put(variants, protocol, domains):

@@ -34,7 +34,7 @@ class Stages:
     workers: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     rounds: list[dict[str, Any]] = field(default_factory=list)
     entered: list[str] = field(default_factory=list)
-    since: float = field(default_factory=perf_counter)
+    since: float = field(default_factory=lambda: perf_counter())
 
     def mark(self) -> None:
         now = perf_counter()

@@ -1,11 +1,11 @@
-"""The store of real-valued images: written once, gone on with, made anew when files change."""
+"""Real-valued images in the cache: their values, kept and made anew; and files that are no good."""
 
 import numpy as np
 import pytest
 import torch
 
-from feddg.data import floats
-from feddg.errors import ConfigError, DataError
+from feddg.data import cache, floats
+from feddg.errors import DataError
 
 SHAPE = (2, 3, 3)
 
@@ -13,55 +13,54 @@ SHAPE = (2, 3, 3)
 @pytest.fixture
 def paths(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDDG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(floats, "AT_ONCE", 2)
     (tmp_path / "images").mkdir()
     found = [tmp_path / "images" / f"{k}.npz" for k in range(7)]
     for k, path in enumerate(found):
-        np.savez_compressed(path, x=np.full(SHAPE, k, np.float64))
+        np.savez_compressed(path, x=np.full(SHAPE, k + 1 / 3, np.float64))
     return found
 
 
 def files(tmp_path):
-    return sorted(p.name for p in (tmp_path / "cache" / "floats").iterdir())
+    return sorted(p.suffix for p in (tmp_path / "cache").iterdir())
 
 
-def test_rows_in_order_from_one_file(paths, tmp_path):
-    x = floats.stored_floats(paths, SHAPE)
-    assert (x.shape, x.dtype) == ((7, *SHAPE), torch.float16)
-    assert x[:, 0, 0, 0].tolist() == list(range(7))
-    assert [name.split(".", 1)[1] for name in files(tmp_path)] == ["lock", "raw"]
-    assert floats.stored_floats(paths, SHAPE, "full").dtype == torch.float32
+@pytest.mark.parametrize(("precision", "dtype"), floats.DTYPES.items())
+def test_rows_in_order_from_one_file(paths, tmp_path, precision, dtype):
+    x = floats.stored_floats(paths, SHAPE, precision)
+    assert (x.shape, x.dtype) == ((7, *SHAPE), dtype)
+    assert torch.equal(x[:, 1, 2, 2], (torch.arange(7) + 1 / 3).to(dtype))
+    assert files(tmp_path) == [".u8"]
 
 
 def test_a_second_opening_reads_no_image(paths, monkeypatch):
     first = floats.stored_floats(paths, SHAPE)
-    monkeypatch.setattr(floats, "read", None)
+    monkeypatch.setattr(floats, "read_array", None)
     assert floats.stored_floats(paths, SHAPE).equal(first)
 
 
+def test_precisions_do_not_share_a_file(paths):
+    half, full = (floats.stored_floats(paths, SHAPE, p) for p in ("half", "full"))
+    assert not full.equal(half.float())
+
+
 def test_it_goes_on_where_it_stopped(paths, monkeypatch, tmp_path):
-    """Interrupted at the sixth image: four rows are noted, the last three are read again."""
-    honest = floats.read_array
+    """Blocks of two images (72 bytes in half precision); interrupted at the sixth image."""
+    monkeypatch.setattr(cache, "BLOCK", 72)
+    honest, asked = floats.read_array, []
 
-    def interrupted(path, shape, key):
-        if path == paths[5]:
-            raise DataError("interrupted")
+    def reading(path, shape, key):
+        asked.append(path)
+        if path == paths[5] and len(asked) < 7:
+            raise KeyboardInterrupt
         return honest(path, shape, key)
 
-    monkeypatch.setattr(floats, "read_array", interrupted)
-    with pytest.raises(DataError, match="interrupted"):
+    monkeypatch.setattr(floats, "read_array", reading)
+    with pytest.raises(KeyboardInterrupt):
         floats.stored_floats(paths, SHAPE)
-    assert [name.split(".", 1)[1] for name in files(tmp_path)] == ["lock", "raw.done", "raw.part"]
-    again = []
-
-    def counted(path, shape, key):
-        again.append(path)
-        return honest(path, shape, key)
-
-    monkeypatch.setattr(floats, "read_array", counted)
-    assert floats.stored_floats(paths, SHAPE)[:, 0, 0, 0].tolist() == list(range(7))
-    assert sorted(again) == paths[4:]
-    assert [name.split(".", 1)[1] for name in files(tmp_path)] == ["lock", "raw"]
+    before = len(asked)
+    assert floats.stored_floats(paths, SHAPE)[:, 0, 0, 0].round().tolist() == list(range(7))
+    assert sorted(asked[before:]) == paths[4:]
+    assert files(tmp_path) == [".u8"]
 
 
 def test_changed_files_make_a_new_store(paths):
@@ -70,21 +69,11 @@ def test_changed_files_make_a_new_store(paths):
     assert floats.stored_floats(paths, SHAPE)[0].unique().tolist() == [9.0]
 
 
-def test_without_a_cache_named_it_lies_beside_the_images(paths, tmp_path, monkeypatch):
+def test_where_nothing_can_be_written_they_are_in_memory(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "folders", lambda beside: [])
     monkeypatch.delenv("FEDDG_CACHE")
-    assert len(floats.stored_floats(paths, SHAPE)) == 7
-    assert len(list(tmp_path.glob(".feddg-cache/floats/*.raw"))) == 1
-    monkeypatch.setattr("os.access", lambda path, how: False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    assert len(floats.stored_floats(paths, SHAPE)) == 7
-    assert len(list(tmp_path.glob("home/feddg/floats/*.raw"))) == 1
-
-
-def test_a_folder_that_cannot_be_written(paths, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("FEDDG_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ConfigError, match=r"cannot write .*/file/floats/.*\.raw"):
-        floats.stored_floats(paths, SHAPE)
+    assert floats.stored_floats(paths, SHAPE)[3].unique().tolist() == [torch.tensor(10 / 3).half()]
+    assert not (tmp_path / "cache").exists()
 
 
 def test_what_is_no_npz_is_named(paths):

@@ -106,11 +106,16 @@ def test_another_order_holds_out_other_examples():
     assert said == "seed 0 holds out other examples at share 0.1: another order"
 
 
-def test_domains_that_are_missing_or_more():
+def test_only_what_is_in_both_is_compared():
+    """A part of Digit-Five may be opened, and the manifest may have a part of it."""
     wanted = {"photo": splits.entry(domain(name="photo"), TASK)}
-    assert splits.differences([domain()], TASK, wanted) == (
-        "domain 'photo' of the manifest is not here", "domain 'art' is not in the manifest",
-    )  # fmt: skip
+    assert splits.differences([domain()], TASK, wanted) == ()
+
+
+def test_options_that_choose_among_images_are_another_protocol(tmp_path):
+    chosen = {"root": tmp_path, "classes": "10"}
+    assert splits.of_listings(False, chosen) == "seeded split, classes=10"
+    assert splits.of_listings(True, {"root": tmp_path}) == "official split"
 
 
 def test_a_protocol_is_known_without_the_layout_it_lay_in():
@@ -136,6 +141,9 @@ def test_check_compares_with_the_manifest(name, monkeypatch, capsys):
         f"domain {second!r} is not as in the manifest: seed 4 holds out other examples at share"
         " 0.2: another order"
     )
+    del found[name][0]["domains"][second]
+    report = check(name)
+    assert report.splits == f"as in the manifest; not in it: {second}"
     monkeypatch.setattr(splits, "manifest", dict)
     said = feddg(capsys, "data", "check", name)
     assert "splits: not in the manifest for protocol" in said.out

@@ -84,12 +84,12 @@ def test_workers_cut_a_visit_and_keep_the_bits(monkeypatch):
     handed = []
     plain = Workers.spread
 
-    def spied(self, order, task, unfinished):
+    def spied(self, order, task, arrived):
         def watched(at, head, packets):
             handed.append("answers" in head)
-            return unfinished(at, head, packets)
+            return arrived(at, head, packets)
 
-        return plain(self, order, task, watched)
+        plain(self, order, task, watched)
 
     monkeypatch.setattr(Workers, "spread", spied)
     with Workers(runs=[run], count=2) as engine:

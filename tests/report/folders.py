@@ -7,6 +7,7 @@ from typing import Any
 from feddg.benchmark.stored import StoredRun, stored_runs
 from tests.report.stored import record, stored
 
+HOSTILE = "<img src=x onerror=document.title='broken'>"  # a name from outside
 ENVIRONMENT = {"feddg": "0.1.0", "device": "cpu"}
 # method -> target -> the last accuracy of seeds 0 and 1
 ACCURACIES = {

@@ -78,13 +78,16 @@ def test_other_protocols_are_other_groups_and_unfinished_runs_are_named(tmp_path
         written(run)
     both = content([*runs, *more, cut])
     assert [len(g["rows"]) for g in both["groups"]] == [4, 1]
-    assert dict(both["groups"][1]["facts"])["held out at home"] == "50% of each site"
+    facts = dict(both["groups"][1]["facts"])
+    assert facts["held out at home"] == "50% of each site"
+    assert facts["unlike its protocol"] == "rounds=1, share=0.5"
     assert both["left"] == [cut.key]
 
 
-def test_figures_are_passed_on_without_what_is_empty(runs):
-    chart = Chart("key", "title", "bar", "x", "", (Series("a", ("n",), (1 / 3,)),), reference=0.0)
+def test_figures_are_passed_on_without_what_is_empty_or_infinite(runs):
+    line = Series("a", ("n", "m"), (1 / 3, float("inf")))
+    chart = Chart("key", "title", "bar", "x", "", (line,), reference=0.0)
     [passed] = content(runs, [chart])["figures"]
-    assert passed["series"] == [{"name": "a", "x": ["n"], "y": [0.33333]}]
+    assert passed["series"] == [{"name": "a", "x": ["n", "m"], "y": [0.33333, None]}]
     assert passed["reference"] == 0.0
     assert "note" not in passed

@@ -1,65 +1,15 @@
 """The page in a real Chromium: what a reader does with it, and what it must never do."""
 
 import json
-import os
 
 import pytest
 
-from feddg.report.charts import Chart, Series
 from feddg.report.page import page
 from tests.report import browser
-from tests.report.folders import bench, written
+from tests.report.folders import HOSTILE, written
 from tests.report.stored import stored
 
-if not (browser.CHROMIUM and browser.DRIVER):
-    WANTED = "the page is tested in a browser: apt-get install chromium chromium-driver"
-    if os.environ.get("CI"):
-        raise RuntimeError(WANTED)
-    pytest.skip(WANTED, allow_module_level=True)
-
-HOSTILE = "<img src=x onerror=document.title='broken'>"
-FIGURES = (
-    Chart(
-        "surface", HOSTILE, "surface", "first", "second",
-        (
-            Series("loss", (0.0, 1.0), (0.0, 1.0), z=((1.0, 2.0), (3.0, 4.5))),
-            Series("models", (0.5,), (0.5,), text=("merged",)),
-        ),
-    ),
-    Chart("bar", "bars", "bar", "", "", (Series(HOSTILE, ("a", "b"), (1.0, None), (0.5, None)),)),
-    Chart("scatter", "cloud", "scatter", "", "", (Series("s", (1.0, 2.0), (3.0, 4.0)),)),
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return bench(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="module")
-def file(runs, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page(runs, FIGURES, title=HOSTILE), "utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with browser.browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def seen(chromium, file):
-    """The page anew, light and wide; at the end it has complained of nothing."""
-    chromium.prefers("light")
-    chromium.size(1280, 900)
-    chromium.log("browser")
-    chromium.open(file)
-    chromium.run("localStorage.clear()")
-    chromium.open(file)
-    yield chromium
-    assert [e["message"] for e in chromium.log("browser")] == []
+browser.wanted()
 
 
 def names(seen):
@@ -130,80 +80,6 @@ def test_dark_by_the_system_by_the_switch_and_remembered(seen, file):
     seen.prefers("dark")
     seen.open(file)
     assert seen.run(ground) == dark
-
-
-def lines(seen):
-    return seen.run(
-        "return document.querySelector('.part').querySelectorAll('.line polyline').length"
-    )
-
-
-def test_a_legend_switches_a_method_off_in_every_chart_and_on_again(seen):
-    """Four rows on two targets, of which the bound has but one: seven lines."""
-    assert lines(seen) == 7
-    seen.click(".part .legend .key:nth-child(1)")
-    pressed = "return document.querySelector('.part .legend .key').getAttribute('aria-pressed')"
-    assert seen.run(pressed) == "false"
-    assert lines(seen) == 5
-    seen.type(".part .legend .key:nth-child(1)", browser.KEYS["enter"])
-    assert seen.run(pressed) == "true"
-    assert lines(seen) == 7
-
-
-TIP = "return document.querySelector(arguments[0] + ' .tip:not([hidden])')?.innerText ?? ''"
-
-
-def test_hovering_over_a_line_shows_its_values(seen):
-    """Far to the right is the last of three rounds: ga has 70 ± 0 on m0, fedavg 81 ± 1."""
-    chart = ".part .charts .chart:first-child"
-    seen.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", chart)
-    seen.point(f"{chart} .canvas", right=200)
-    shown = seen.run(TIP, chart).split("\n")
-    assert shown[0] == "round 3"
-    assert shown[1:3] == ["fedavg", "81.00 ± 1.00"]
-    assert "70.00 ± 0.00" in shown
-
-
-def test_arrow_keys_read_values_aloud(seen):
-    canvas = ".part .charts .canvas"
-    seen.type(canvas, browser.KEYS["right"])
-    assert seen.run(TIP, ".part").startswith("round 1\n")
-    seen.type(canvas, browser.KEYS["right"])
-    said = seen.run("return document.getElementById('said').textContent")
-    assert said.startswith("round 2: fedavg 71.00 ± 1.00,")
-    seen.type(canvas, browser.KEYS["escape"])
-    assert seen.run(TIP, ".part") == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "keys", "wanted"),
-    [
-        ("surface", ["right", "right"], "1, 0\nloss\n2"),
-        ("bar", ["right"], f"a\n{HOSTILE}\n1.000 ± 0.500"),
-        ("scatter", ["left"], "s\ns\n2, 4"),
-    ],
-)
-def test_every_kind_of_figure_can_be_read(seen, kind, keys, wanted):
-    for key in keys:
-        seen.type(f"[data-kind={kind}] .canvas", browser.KEYS[key])
-    assert seen.run(TIP, f"[data-kind={kind}]") == wanted
-
-
-def test_a_heat_map_is_dark_where_it_is_low(seen):
-    fills = seen.run(
-        "return [...document.querySelectorAll('.heat rect')].map((r) => r.getAttribute('fill'))"
-    )
-    assert fills[0] == "rgb(18,33,74)"
-    assert fills[3] == "rgb(253,236,120)"
-    assert len(set(fills)) == 4
-
-
-def test_a_charts_numbers_as_a_table(seen):
-    seen.click("[data-kind=surface] .values summary")
-    shown = seen.until(
-        "return document.querySelector('[data-kind=surface] .values table')?.innerText"
-    )
-    assert shown.split("\n")[-2].split() == ["loss", "1", "1", "4.5"]
 
 
 def test_behind_a_number_stand_its_runs(seen, runs):
@@ -292,11 +168,13 @@ def test_on_paper_it_is_light_and_without_controls(seen):
     try:
         shown = seen.run(
             "const style = (css) => getComputedStyle(document.querySelector(css));"
-            "return [style('body').backgroundColor, style('.bar').display, style('.tools').display]"
+            "const bar = document.querySelector('g.bar rect').getBoundingClientRect();"
+            "return [style('body').backgroundColor, style('.head').display,"
+            " style('.tools').display, bar.height > 0]"
         )
     finally:
         seen.devtools("Emulation.setEmulatedMedia", media="")
-    assert shown == ["rgb(255, 255, 255)", "none", "none"]
+    assert shown == ["rgb(255, 255, 255)", "none", "none", True]
 
 
 def test_keys_alone_reach_everything(seen):

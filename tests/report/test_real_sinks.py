@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 
+from feddg.errors import ConfigError
 from feddg.report.sinks import opened
 from tests.report.test_sinks import driven
 
@@ -23,7 +24,16 @@ def test_tensorboard_reads_what_was_written(tmp_path):
     assert [p.value for p in points] == pytest.approx([0.7, 0.8, 0.9])
 
 
-def test_mlflow_has_every_point_once(tmp_path):
+def test_a_place_that_mlflow_refuses_is_said(monkeypatch):
+    pytest.importorskip("mlflow", reason="pip install 'feddg[track]'")
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
+    with pytest.raises(ConfigError, match="--track mlflow:nothing://x cannot be opened"):
+        opened(["mlflow:nothing://x"])
+
+
+def test_mlflow_has_every_point_once(tmp_path, monkeypatch):
+    """In a folder, which takes no server; MLflow 3 wants to be told that it may."""
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     pytest.importorskip("mlflow", reason="pip install 'feddg[track]'")
     from mlflow.tracking import MlflowClient
 

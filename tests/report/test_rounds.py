@@ -1,5 +1,7 @@
 """Curves worked by hand."""
 
+import re
+
 import pytest
 
 from feddg.report.groups import grouped
@@ -20,6 +22,7 @@ def test_a_line_is_the_mean_over_seeds_with_its_standard_error(group):
     score, loss = families(group, rows(group))
     assert score.name == "accuracy (%), target"
     assert [c.title for c in score.charts] == ["m0", "m15"]
+    assert re.fullmatch(r"[\w+.-]+-m0", score.charts[0].key)
     line = next(s for s in score.charts[1].series if s.name == "fedavg")
     assert list(line.x) == [1, 2, 3]
     assert line.y == pytest.approx((42, 52, 62))

@@ -35,8 +35,10 @@ class Flip:
 
     def apply(self, value: Tensor, draw: Tensors) -> Tensor:
         if singly(value):
-            rows = draw["flipped"].nonzero()[:, 0]
-            return value.index_copy(0, rows, value[rows].flip(-1))
+            out = value.clone()
+            for i in draw["flipped"].nonzero()[:, 0].tolist():
+                out[i] = value[i].flip(-1)
+            return out
         return torch.where(draw["flipped"][:, None, None, None], value.flip(-1), value)
 
 

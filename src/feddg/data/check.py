@@ -72,7 +72,7 @@ def _report(name: str, spec: DataSpec, values: dict[str, Any]) -> Report:
             return _check_csv(name, values)
         if spec.survey:
             looked = {k: v for k, v in values.items() if k not in IMAGE}
-            return _check_found(name, spec, spec.survey(**looked), values.get("split", "found"))
+            return _check_found(name, spec, looked, values.get("split", "found"))
         opened = spec.open(**values)
     except DataError as problem:
         return Report(name, (), (str(problem),), ())
@@ -82,14 +82,16 @@ def _report(name: str, spec: DataSpec, values: dict[str, Any]) -> Report:
     return Report(name, rows, (), odd, layout=opened.protocol, splits=said)
 
 
-def _check_found(name: str, spec: DataSpec, found: Found, split: str) -> Report:
+def _check_found(name: str, spec: DataSpec, looked: dict[str, Any], split: str) -> Report:
     """Known images: every one is decoded, and counted against the published numbers."""
+    assert spec.survey is not None
+    found: Found = spec.survey(**looked)
     rows = tuple(_row(d, listing, found) for d, listing in found.domains.items())
     paths = [path for listing in found.domains.values() for path in listing.paths]
     broken = [str(e) for e in images.decoded(paths, 8, 3) if isinstance(e, DataError)]
     official = split != "none" and any(listing.splits for listing in found.domains.values())
     said, differ = compared(
-        spec.name, f"{'official' if official else 'seeded'} split",
+        spec.name, splits.of_listings(official, looked),
         splits.undecoded(found.domains, official), Classification(found.classes),
     )  # fmt: skip
     odd = [*_differences(rows), *differ, *_warnings(rows), *found.warnings]
@@ -139,7 +141,9 @@ def compared(
     if wanted is None:
         return f"not in the manifest for protocol {protocol!r}: nothing to compare with", ()
     differ = splits.differences(domains, task, wanted)
-    return f"{'not ' * bool(differ)}as in the manifest", differ
+    others = [d.name for d in domains if d.name not in wanted]
+    beside = f"; not in it: {', '.join(others)}" if others else ""
+    return f"{'not ' * bool(differ)}as in the manifest{beside}", differ
 
 
 def _check_images(name: str, values: dict[str, Any]) -> Report:

@@ -59,25 +59,28 @@ class Jitter:
         return tuple(w > 0 and (i < SATURATION or colours) for i, w in enumerate(self.widths))
 
     def one_by_one(self, value: Tensor, factors: Tensor, order: Tensor) -> Tensor:
+        """In place, in memory that stays in the cache."""
         out, active = torch.empty_like(value), self.active(value)
         whole = value.dtype == torch.uint8
+        x = torch.empty_like(value[:1], dtype=torch.float32 if whole else value.dtype)
+        room = torch.empty_like(x[0, 0].expand(4, -1, -1))
         for i, (fs, turns) in enumerate(zip(factors.tolist(), order.tolist(), strict=True)):
-            x = value[i : i + 1]
-            x = x.float() if whole else x
+            x.copy_(value[i : i + 1])
             for k in (k for k in turns if active[k]):
-                x = turned(x, fs[HUE]) if k == HUE else self.blended(x, k, fs[k], whole)
-            out[i] = x[0].round().to(torch.int16) if whole else x[0]  # which is faster than at once
+                turn_(x[0], fs[HUE], room) if k == HUE else self.blend_(x, k, fs[k], whole)
+            out[i] = x[0].round_().to(torch.int16) if whole else x[0]  # faster than at once
         return out
 
     @staticmethod
-    def blended(x: Tensor, kind: int, factor: float, whole: bool) -> Tensor:
+    def blend_(x: Tensor, kind: int, factor: float, whole: bool) -> None:
         if kind == BRIGHTNESS:
-            x = x * factor
+            x.mul_(factor)
         else:
             base = luminance(x)
             base = base.mean() if kind == CONTRAST else base
-            x = (x * factor).add_(base, alpha=1 - factor)
-        return x.clamp_(0, TOP) if whole else x
+            x.mul_(factor).add_(base, alpha=1 - factor)
+        if whole:
+            x.clamp_(0, TOP)
 
     def at_once(self, value: Tensor, factors: Tensor, order: Tensor) -> Tensor:
         """Three blends before the hue's turn and three after it, half of which do nothing."""
@@ -128,8 +131,10 @@ class Grayscale:
         if program := fused(value, 3):
             return program.grayscale(value, draw["grey"])
         if singly(value):
-            rows = draw["grey"].nonzero()[:, 0]
-            return value.index_copy(0, rows, greyed(value[rows])) if len(rows) else value
+            out = value.clone()
+            for i in draw["grey"].nonzero()[:, 0].tolist():
+                out[i] = greyed(value[i : i + 1])[0]
+            return out
         return torch.where(draw["grey"][:, None, None, None], greyed(value), value)
 
 
@@ -158,11 +163,24 @@ def turned(x: Tensor, turns: Factor) -> Tensor:
     r, g, b = (x[:, i : i + 1] for i in range(3))
     low = torch.minimum(torch.minimum(r, g), b)
     chroma = torch.maximum(torch.maximum(r, g), b) - low
-    hue = (g + b).sub_(r).sub_(low).div_(chroma.clamp_min(TINY)).add_(1)
-    hue = torch.copysign(hue, g - b) + 6 * turns
-    away = hue - constant(PEAKS, x)[:, None, None]
-    away = away.sub_((away * (1 / 6)).round_(), alpha=6).abs_()
-    return away.neg_().add_(2).clamp(0, 1).mul_(chroma).add_(low)
+    hue = torch.copysign((g + b - r - low) / chroma.clamp_min(TINY) + 1, g - b)
+    away = (hue + 6 * turns) - constant(PEAKS, x)[:, None, None]
+    away = (away - 6 * (away * (1 / 6)).round()).abs()
+    return low + chroma * (2 - away).clamp(0, 1)
+
+
+def turn_(x: Tensor, turns: float, room: Tensor) -> None:
+    """`turned` of one image in place; `room` is four planes of its size."""
+    (r, g, b), (low, chroma, hue, other) = x, room
+    torch.minimum(torch.minimum(r, g, out=low), b, out=low)
+    torch.maximum(torch.maximum(r, g, out=chroma), b, out=chroma).sub_(low)
+    torch.add(g, b, out=hue).sub_(r).sub_(low)
+    hue.div_(torch.clamp_min(chroma, TINY, out=other)).add_(1)
+    torch.copysign(hue, torch.sub(g, b, out=other), out=hue).add_(6 * turns)
+    for plane, peak in zip(x, PEAKS, strict=True):
+        torch.sub(hue, peak, out=plane)
+        plane.sub_(torch.mul(plane, 1 / 6, out=other).round_(), alpha=6)
+        plane.abs_().neg_().add_(2).clamp_(0, 1).mul_(chroma).add_(low)
 
 
 TINY = 1e-12  # instead of no chroma at all, where there is no hue either

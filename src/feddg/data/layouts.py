@@ -168,6 +168,7 @@ def _classes(
     benchmark: Benchmark, shelf: Shelf, folders: Sequence[Path], split: str, repeats: bool
 ) -> None:
     there = set()
+    learned = split in ("", "train")  # a rare class may well be missing in what only judges
     for folder in sorted(folders, key=lambda p: benchmark.numbers.get(key(p.name), -1)):
         number = benchmark.numbers.get(key(folder.name))
         if number is None:
@@ -180,10 +181,11 @@ def _classes(
         there.add(number)
         images = _images(shelf, folder)
         if not images:
-            shelf.problems.append(f"class folder {folder} holds no image; get it again")
+            said = shelf.problems if learned else shelf.warnings
+            said.append(f"class folder {folder} holds no image; get it again")
         shelf.add(images, number, split, repeats)
     gone = [c for k, c in enumerate(benchmark.classes) if k not in there]
-    if gone and (not split or split == "train"):
+    if gone and learned:
         said = shelf.warnings if benchmark.gaps else shelf.problems
         said.append(f"{shelf.folder} has no class folder {', '.join(gone)} of {benchmark.name}")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from feddg.data.digits import plain_pickle
+from feddg.data import plain_pickle
 from feddg.data.shelves import Shelf, key, plain
 from feddg.errors import DataError
 

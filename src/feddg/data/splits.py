@@ -50,6 +50,12 @@ def kind(protocol: str) -> str:
     return protocol.partition(";")[0]
 
 
+def of_listings(official: bool, options: Mapping[str, Any]) -> str:
+    """The protocol of images that are listed, with the options that choose among them."""
+    chosen = "".join(f", {k}={v}" for k, v in sorted(options.items()) if k != "root")
+    return f"{'official' if official else 'seeded'} split{chosen}"
+
+
 class Listing(Protocol):
     """A domain's image files in order, undecoded."""
 
@@ -117,14 +123,12 @@ def digest(names: Iterable[str]) -> str:
 def differences(
     domains: Sequence[Domain], task: Task, wanted: Mapping[str, Entry]
 ) -> tuple[str, ...]:
-    """Domain by domain, where what is here is not what the manifest has."""
-    here = {d.name: d for d in domains}
-    found = [f"domain {name!r} of the manifest is not here" for name in wanted if name not in here]
-    for name, domain in here.items():
-        if name not in wanted:
-            found.append(f"domain {name!r} is not in the manifest")
-        elif why := difference(entry(domain, task), wanted[name]):
-            found.append(f"domain {name!r} is not as in the manifest: {why}")
+    """Domain by domain, where what is here is not what the manifest has; of those in both."""
+    found = []
+    for domain in domains:
+        due = wanted.get(domain.name)
+        if due and (why := difference(entry(domain, task), due)):
+            found.append(f"domain {domain.name!r} is not as in the manifest: {why}")
     return tuple(found)
 
 

@@ -1,8 +1,9 @@
 """All sites in this process; their requests are answered one by one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
 
 from feddg.data.domain import Site
 from feddg.engines.alone import train
@@ -11,9 +12,11 @@ from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
 from feddg.method import Visit, Work
 from feddg.packets import Reply, State
+from feddg.shelf import Shelf
 from feddg.stages import stage
 from feddg.tasks import Scores
 from feddg.trees import Tree
+from feddg.weights import Weights
 
 T = TypeVar("T")
 
@@ -33,26 +36,30 @@ class InProcess:
     kept: dict[int, dict[str, Tree]] = field(default_factory=dict)  # id(run) -> site -> memory
     staged: dict[int, dict[str, Tree]] = field(default_factory=dict)  # until they are committed
 
+    gathers: ClassVar[bool] = False  # the requests of all visits, which then are all held at once
+
     def exchange(self, posts: Sequence[Post]) -> list[list[Reply | Failure]]:
         visits = [
             visit(post, site, self.memories(post.run).get(site.name, {}))
             for post in posts
             for site in post.sites
         ]
-        done = iter(self.drive(visits))
+        one_by_one = chain.from_iterable(self.drive([v]) for v in visits)
+        done = iter(self.drive(visits)) if self.gathers else one_by_one
         answers: list[list[Reply | Failure]] = []
-        for post in posts:
-            answers.append([])
-            self.staged[id(post.run)] = {}
-            for site in post.sites:
-                result = next(done)
-                if isinstance(result, Exception):
-                    answers[-1].append(Failure(site.name, explained(result)))
-                    continue
-                reply, memory = result
-                self.staged[id(post.run)][site.name] = memory
-                answers[-1].append(reply)
+        with Shelf() as shelf:
+            for post in posts:
+                self.staged[id(post.run)] = {}
+                answers.append([self.shelve(post, s, next(done), shelf) for s in post.sites])
         return answers
+
+    def shelve(
+        self, post: Post, site: Site, result: tuple[Reply, Tree] | Exception, shelf: Shelf
+    ) -> Reply | Failure:
+        if isinstance(result, Exception):
+            return Failure(site.name, explained(result))
+        reply, self.staged[id(post.run)][site.name] = result
+        return shelved(reply, shelf)
 
     def commit(self, run: Run, sites: Sequence[str]) -> None:
         staged = self.staged.pop(id(run), {})
@@ -93,6 +100,11 @@ class InProcess:
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         return [attempted(r) for r in requests]
+
+
+def shelved(reply: Reply, shelf: Shelf) -> Reply:
+    model = reply.model
+    return replace(reply, model=Weights(shelf.placed(model.vector), model.layout))
 
 
 def attempted(request: Request) -> Answer:

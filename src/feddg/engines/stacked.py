@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -46,6 +46,7 @@ class SlowPath(UserWarning):
 class Stacked(InProcess):
     """`stacking` None: small models are stacked, large ones take turns; else all or none are."""
 
+    gathers: ClassVar[bool] = True
     stacking: bool | None = None
     precision: Callable[[], AbstractContextManager[Any]] = nullcontext
     streams: int = STREAMS

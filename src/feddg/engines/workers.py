@@ -5,11 +5,8 @@ is copied or imported again. They keep nothing: a visit's memory travels with it
 can take any visit and the result does not depend on how many there are.
 """
 
-import ctypes
 import os
 import signal
-import sys
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,12 +20,13 @@ import torch
 
 from feddg import stages, wire
 from feddg.engines.alone import Paused
-from feddg.engines.inprocess import InProcess, scored
+from feddg.engines.inprocess import InProcess, scored, shelved
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.engines.pieces import LEAST, Handed, cuts, shifted
+from feddg.engines.processes import die_with, keep_memory, quietly
 from feddg.errors import FeddgError, SiteFailure, explained
-from feddg.interrupts import deferred
 from feddg.packets import Inbox, Reply, State
+from feddg.shelf import Shelf
 from feddg.stages import stage
 from feddg.tasks import Scores
 
@@ -98,27 +96,29 @@ class Workers(InProcess):
             until = {"until": firsts[at]} if cut[at] else {}
             return "visit", where | until, [inboxes[id(post)], memory]
 
-        def unfinished(at: int, head: dict[str, Any], packets: list[bytes]) -> bool:
+        replies: dict[int, Reply | Failure] = {}
+        shelf = Shelf()
+
+        def arrived(at: int, head: dict[str, Any], packets: list[bytes]) -> bool:
+            post, site = visits[at]
             if "answers" in head:
                 handed[at] = head, packets
-            return at in handed
-
-        first = [firsts[i] if cut[i] else 0 for i in range(len(visits))]
-        order = sorted(range(len(visits)), key=lambda i: (first[i], costs[i]), reverse=True)
-        done = self.spread(order, task, unfinished)
-        answers: list[list[Reply | Failure]] = [[] for _ in posts]
-        place = {id(p): i for i, p in enumerate(posts)}
-        self.staged |= {id(p.run): {} for p in posts}
-        for (post, site), (head, packets) in zip(visits, done, strict=True):
-            if "error" in head:
-                answers[place[id(post)]].append(Failure(site.name, head["error"]))
-                continue
-            with stage("wire"):
+            elif "error" in head:
+                replies[at] = Failure(site.name, head["error"])
+            else:
                 reply = wire.unpack_packet(packets[0])
                 assert isinstance(reply, Reply)
                 self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
-            answers[place[id(post)]].append(reply)
-        return answers
+                replies[at] = shelved(reply, shelf)
+            return at in replies
+
+        first = [firsts[i] if cut[i] else 0 for i in range(len(visits))]
+        order = sorted(range(len(visits)), key=lambda i: (first[i], costs[i]), reverse=True)
+        self.staged |= {id(p.run): {} for p in posts}
+        with shelf:
+            self.spread(order, task, arrived)
+        found = iter([replies[at] for at in range(len(visits))])
+        return [[next(found) for _ in post.sites] for post in posts]
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:
         """Where there are more workers than questions, several answer one question's parts."""
@@ -132,10 +132,17 @@ class Workers(InProcess):
             return "score", {"run": self.index(questions[at].run), "parts": parts}, [states[at]]
 
         found: list[dict[str, Scores]] = [{} for _ in questions]
-        for (at, _), (head, _) in zip(pieces, self.spread(range(len(pieces)), task), strict=True):
-            if "error" in head:
-                raise FeddgError(f"evaluation failed: {head['error']}")
-            found[at] |= head["scores"]
+
+        errors: list[str] = []
+
+        def arrived(i: int, head: dict[str, Any], packets: list[bytes]) -> bool:
+            found[pieces[i][0]].update(head.get("scores", {}))
+            errors.extend([head["error"]] if "error" in head else [])
+            return True
+
+        self.spread(range(len(pieces)), task, arrived)
+        if errors:
+            raise FeddgError(f"evaluation failed: {errors[0]}")
         return [{p: f[p] for p in q.parts} for q, f in zip(questions, found, strict=True)]
 
     def pieces(self, question: Question, questions: int) -> list[tuple[str, ...]]:
@@ -154,18 +161,17 @@ class Workers(InProcess):
         self,
         order: Iterable[int],
         task: Callable[[int], Task],
-        unfinished: Callable[[int, dict[str, Any], list[bytes]], bool] = lambda *_: False,
-    ) -> list[tuple[dict[str, Any], list[bytes]]]:
-        """Hand out tasks in this order, each to the next idle worker; results by number.
+        arrived: Callable[[int, dict[str, Any], list[bytes]], bool],
+    ) -> None:
+        """Hand out tasks in this order, each to the next idle worker.
 
-        What is `unfinished` by its answer goes to the end of the queue.
+        Every answer goes to `arrived`; what it says is not done goes to the end of the queue.
         """
         todo = deque(order)
-        total = len(todo)
+        left = len(todo)
         busy: dict[Connection, int] = {}
-        done: dict[int, tuple[dict[str, Any], list[bytes]]] = {}
         idle = [pipe for _, pipe in self.pool]
-        while len(done) < total:
+        while left:
             while idle and todo:
                 at, pipe = todo.popleft(), idle.pop()
                 busy[pipe] = at
@@ -175,17 +181,17 @@ class Workers(InProcess):
                 over = wait(list(busy))
             for ready in over:
                 assert isinstance(ready, Connection)
-                with alive(), stage("wire"):
-                    _, head, packets = receive(ready)
-                if stages.active:
-                    stages.active.add(head.pop("spent"))
-                at = busy.pop(ready)
-                idle.append(ready)
-                if unfinished(at, head, packets):
-                    todo.append(at)
-                else:
-                    done[at] = head, packets
-        return [done[i] for i in range(total)]
+                with stage("wire"):
+                    with alive():
+                        _, head, packets = receive(ready)
+                    at = busy.pop(ready)
+                    idle.append(ready)
+                    if stages.active:
+                        stages.active.add(head.pop("spent"))
+                    if arrived(at, head, packets):
+                        left -= 1
+                    else:
+                        todo.append(at)
 
 
 @contextmanager
@@ -198,18 +204,6 @@ def alive() -> Iterator[None]:
             "a worker process died (out of memory?); run the same command again to go on, with"
             " --workers 1 if it happens again"
         ) from error
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Fork without a Ctrl-C that the child would answer, and without Python's warning.
-
-    It warns where other threads run (a notebook's, say), for a lock that one of them holds stays
-    locked in the child. A worker takes no lock that they could hold: it computes and uses its pipe.
-    """
-    with deferred(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
-        yield
 
 
 def send(pipe: Connection, what: str, head: dict[str, Any], packets: Sequence[bytes]) -> None:
@@ -248,27 +242,6 @@ def serve(pipe: Connection, others: Sequence[Connection], runs: Sequence[Run], p
             send(pipe, "answer", answer, packets)
     except (EOFError, ConnectionError):
         os._exit(0)
-
-
-def die_with(parent: int) -> None:
-    """On Linux the end of the parent ends a worker in the midst of its work, too."""
-    if sys.platform == "linux":
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(0)
-
-
-def keep_memory() -> None:
-    """glibc gives large blocks back at once, and each step would have the system clear them anew.
-
-    Up to 32 MiB a block, the most that can be asked for, and 1 GiB in all.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        trim_threshold, mmap_threshold = -1, -3
-        mallopt(mmap_threshold, 32 << 20)
-        mallopt(trim_threshold, 1 << 30)
 
 
 def carried_out(

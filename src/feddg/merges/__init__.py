@@ -16,6 +16,7 @@ from torch import Generator, Tensor
 
 from feddg.method import Sees
 from feddg.packets import Reply
+from feddg.shelf import matrix
 from feddg.weights import Weights
 
 
@@ -33,9 +34,9 @@ class Gathered:
 
     @cached_property
     def updates(self) -> Tensor:
-        """K x P, parameters only."""
+        """K x P, parameters only; beyond the memory budget, in a file (`feddg.shelf`)."""
         start, cut = self.old.parameters, self.old.layout.cut
-        x = torch.empty(len(self.replies), cut, dtype=start.dtype, device=start.device)
+        x = matrix(len(self.replies), cut, start)
         for row, reply in zip(x, self.replies, strict=True):
             torch.sub(reply.model.parameters, start, out=row)
         return x
@@ -99,7 +100,7 @@ def combined(c: Tensor, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class WeightedMean:
-    """old + sum_i a_i (w_i - old). Streams over replies: X is never held."""
+    """old + sum_i a_i (w_i - old). One reply at a time: X is never held."""
 
     sees: ClassVar[Sees] = "sums"
 

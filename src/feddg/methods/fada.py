@@ -35,8 +35,8 @@ class FADA(Wrapper):
     epochs      of this, each round; the classifier stays as it was merged
 
     Without the paper's disentangling (class-irrelevant features, mutual information and
-    reconstruction). Its sites are paired with the target step by step, here once a round, and
-    their features stand still while the target's move.
+    reconstruction). Its sites are paired with the target step by step, here once a round; their
+    features stand still, as their own models show them in eval mode, while the target's move.
     """
 
     inner: Method = FedAvg()

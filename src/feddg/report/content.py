@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from shlex import join
 from statistics import fmean
@@ -15,7 +16,7 @@ from feddg.catalogue import compose
 from feddg.data.catalogue import catalogue
 from feddg.report.charts import Chart
 from feddg.report.compare import compared
-from feddg.report.groups import Group, grouped
+from feddg.report.groups import Group, altered, grouped
 from feddg.report.rounds import Family, families, insides
 from feddg.report.rows import Published, Row, about, published, rows, twice
 from feddg.report.shown import shown
@@ -115,6 +116,8 @@ def facts(group: Group) -> list[list[str]]:
         found.append(["data", ", ".join(f"{k}={v}" for k, v in e.data_options.items())])
     if e.participation != 1.0:
         found.append(["sites a round", f"{e.participation:g}"])
+    if changed := altered(e):
+        found.append(["unlike its protocol", ", ".join(f"{k}={v}" for k, v in changed.items())])
     return found
 
 
@@ -231,5 +234,5 @@ def shortened(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [shortened(v) for v in value]
     if isinstance(value, float):
-        return float(f"{value:.5g}")
+        return float(f"{value:.5g}") if isfinite(value) else None
     return value

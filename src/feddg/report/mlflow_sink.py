@@ -7,6 +7,7 @@ from typing import Any
 
 from feddg.benchmark.experiment import Experiment
 from feddg.benchmark.selection import Record
+from feddg.errors import ConfigError
 from feddg.report.sinks import missing, numbers, timed
 
 KEY = "feddg.key"
@@ -93,4 +94,8 @@ def mlflow(where: str) -> MLflow:
         from mlflow.tracking import MlflowClient
     except ImportError:
         raise missing("mlflow-skinny") from None
-    return MLflow(where, MlflowClient(tracking_uri=where), Metric, Param)
+    try:
+        client = MlflowClient(tracking_uri=where)
+    except Exception as error:  # of many kinds, by the place: a server, a database, a folder
+        raise ConfigError(f"--track mlflow:{where} cannot be opened: {error}") from None
+    return MLflow(where, client, Metric, Param)

@@ -6,6 +6,7 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import Any
 
+from feddg.benchmark.experiment import plain
 from feddg.benchmark.selection import Record
 from feddg.benchmark.stored import StoredRun
 from feddg.benchmark.table import scale, shown_metric
@@ -80,7 +81,9 @@ def by_target(
             for line in averaged(row.name, list(row.runs[target].values()), read(target))
         ]  # fmt: skip
         if lines:
-            yield Chart(f"{name}-{target}", target, "line", "round", name, tuple(lines))
+            yield Chart(
+                f"{plain(name)}-{plain(target)}", target, "line", "round", name, tuple(lines)
+            )
 
 
 def averaged(name: str, runs: Sequence[StoredRun], read: Read) -> list[Series]:
@@ -138,7 +141,9 @@ def decided(key: str, runs: Sequence[StoredRun]) -> tuple[Family, ...]:
             seen.append(values)
             drawn = tuple(series(name, by_round) for name, by_round in values.items())
             name = WORDS.get(kind, kind.replace("/", ": "))
-            chart = Chart(f"{key}-{kind}-{title}", title, "line", "round", name, drawn)
+            chart = Chart(
+                "-".join(map(plain, (key, kind, title))), title, "line", "round", name, drawn
+            )
             found.setdefault(name, []).append(chart)
     return tuple(Family(kind, tuple(charts)) for kind, charts in found.items())
 

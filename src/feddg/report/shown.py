@@ -15,7 +15,7 @@ Shown = Callable[[Group], list[Chart]]
 
 def shown(groups: Sequence[Group], asked: Sequence[str] = ()) -> Shown:
     """By group. What was asked for and none of the groups can give is an error, the rest is not."""
-    found: dict[str, list[Chart]] = {group.title: [] for group in groups}
+    found: dict[int, list[Chart]] = {id(group): [] for group in groups}
     for key in (*(k for k in FIGURES if k not in OWN | SLOW and k not in asked), *asked):
         lacking: list[FeddgError] = []
         for group in groups:
@@ -24,10 +24,10 @@ def shown(groups: Sequence[Group], asked: Sequence[str] = ()) -> Shown:
             except FeddgError as error:
                 lacking.append(error)
             else:
-                found[group.title] += [own_words(c, group) for c in charts]
+                found[id(group)] += [own_words(c, group) for c in charts]
         if key in asked and len(lacking) == len(groups):
             raise lacking[0]
-    return lambda group: found[group.title]
+    return lambda group: found[id(group)]
 
 
 def own_words(chart: Chart, group: Group) -> Chart:

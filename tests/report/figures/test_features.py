@@ -1,4 +1,4 @@
-"""Models trained apart, by hand; features of a saved model; the layers that stand for a network."""
+"""Models trained apart, by hand; which examples are embedded."""
 
 from dataclasses import replace
 
@@ -9,11 +9,9 @@ from feddg.benchmark.locals import LOCALS, write_locals
 from feddg.catalogue import compose
 from feddg.data.domain import Domain, Federation, Site
 from feddg.errors import ConfigError
-from feddg.models import build
 from feddg.packets import Reply, State
 from feddg.report.figures import features
 from feddg.report.figures.features import clouds, independent, sampled
-from feddg.report.figures.layers import chief_layers
 from feddg.weights import Layout, Weights
 from tests.report.stored import stored
 from tests.toy import collection
@@ -80,16 +78,3 @@ def test_clouds_by_either_part_of_the_key():
     assert [(s.name, s.x) for s in by_domain] == [("m0", (0.0, 2.0)), ("m15", (5.0,))]
     assert [(s.name, s.x) for s in by_class] == [("3", (0.0, 5.0)), ("4", (2.0,))]
     assert by_domain[0].text == ("m0, 3", "m0, 4")
-
-
-@pytest.mark.parametrize(
-    ("network", "wanted"),
-    [
-        ("resnet18", ("layer1.1.conv2", "layer2.1.conv2", "layer3.1.conv2", "layer4.1.conv2")),
-        ("rotated-mnist-cnn", ("block1.0", "block2.0", "dense.1", "head")),
-        ("alexnet", ("features.0", "features.6", "classifier.1", "classifier.6")),
-    ],
-)
-def test_four_layers_stand_for_a_network(network, wanted):
-    """Of eight layers those at 0, 7/3, 14/3 and 7, rounded: 0, 2, 5, 7 of AlexNet's."""
-    assert chief_layers(Layout.of(build(network, outputs=3))) == wanted

@@ -1,6 +1,7 @@
 """Every figure from real runs, a round or two each; and what each says when it lacks something."""
 
 import json
+import re
 import shlex
 from math import isfinite
 from typing import Any
@@ -76,6 +77,7 @@ def test_every_figure_is_drawn_from_real_runs(key, hospitals, pictures):
     assert len({c.key for c in charts}) == len(charts)
     for chart in charts:
         assert chart.series, chart.key
+        assert re.fullmatch(r"[\w.+-]+", chart.key), chart.key
         assert chart.note
         numbers = [v for s in chart.series for v in (*s.y, *s.error) if v is not None]
         assert numbers

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from feddg.data.digits import hdf5, plain_pickle
+from feddg.data import plain_pickle
+from feddg.data.digits import hdf5
 from feddg.data.digits.part import CLASSES, Part, of_arrays
 from feddg.data.folders import IMAGE_TYPES
 from feddg.data.rotated_mnist import mnist_part

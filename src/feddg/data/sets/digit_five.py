@@ -67,7 +67,7 @@ def load(
         made.append(_domain(name, parts, rows, size, channels, count, split != "none"))
         layouts.append(f"{name} from {words}")
     many = " + ".join(str(n or "all") for n in (train, test))
-    protocol = f"{many} sampled by seed {seed}, {'; '.join(layouts)}"
+    protocol = f"{many} sampled by seed {seed}; {', '.join(layouts)}"
     return Collection(
         "digit-five", tuple(made), Classification(tuple("0123456789")), (NORMALISE[normalise],),
         augmentation(augment), protocol=protocol,
@@ -94,7 +94,8 @@ def _domain(
     y = torch.cat([torch.from_numpy(parts[p].labels)[rows[p]] for p in rows])
     first = len(rows["train"])
     divided = {"train": torch.arange(first).repeat(repeat), "test": torch.arange(first, len(y))}
-    return Domain(name, Examples(x, y), divided if splits else {})
+    numbers = tuple(f"{p} {k}" for p, at in rows.items() for k in at.tolist())
+    return Domain(name, Examples(x, y), divided if splits else {}, numbers)
 
 
 def likeness(root: Path) -> float:

@@ -68,7 +68,9 @@ def load(
     place = folder(root, "fmow", VERSION)
     prepare = normalisation(normalise)
     drawn = augmentation(augment)
-    found = domains(place, metadata(place), YEARS, unseen, partial(stored, size=size, channels=3))
+    found = domains(
+        place, metadata(place), YEARS, unseen, partial(stored, size=size, channels=3, beside=place)
+    )
     return Collection("fmow", found, TASK, prepare, drawn, protocol=protocol("WILDS", unseen))
 
 

@@ -15,6 +15,7 @@ from feddg.report.figures.common import (
     distinct,
     lacking,
     metric,
+    named,
     numbered,
     on,
     one_protocol,
@@ -31,7 +32,7 @@ def rounds(runs: Sequence[StoredRun]) -> Charts:
     group = one_protocol(runs)
     return tuple(
         Chart(
-            f"rounds-{target}", f"{target}, unseen", "line", "round", metric(group),
+            named("rounds", target), f"{target}, unseen", "line", "round", metric(group),
             tuple(
                 over_rounds(row, found, shown_score(group, target))
                 for row, found in by_row(on(group.runs, target)).items()
@@ -146,7 +147,7 @@ def curves(runs: Sequence[StoredRun]) -> Charts:
     titles = {**{n: f"{row}: the model of {n}" for n in whose}, MERGED: f"{row}: the merged model"}
     return tuple(
         Chart(
-            f"csac-fig9-{owner}", title, "line", "round", metric(group),
+            named("csac-fig9", owner), title, "line", "round", metric(group),
             tuple(
                 over_rounds(
                     domain, chosen, at("curves", owner, domain, by=scale(group.task)),

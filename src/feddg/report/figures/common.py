@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from feddg.benchmark.experiment import plain
 from feddg.benchmark.selection import Record
 from feddg.benchmark.stored import StoredRun
 from feddg.benchmark.table import Number, scale, shown_metric
@@ -21,6 +22,11 @@ class Lacking(ConfigError):
 def lacking(figure: str, what: str, command: str) -> Lacking:
     """One sentence: what the runs lack, and the command that makes them."""
     return Lacking(f"the figure {figure} needs {what}; make some with `{command}`")
+
+
+def named(*parts: str) -> str:
+    """A chart's key, fit for a file's name."""
+    return "-".join(map(plain, parts))
 
 
 def one_protocol(runs: Sequence[StoredRun]) -> Group:

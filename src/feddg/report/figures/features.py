@@ -19,7 +19,7 @@ from feddg.methods.independent import IndependentAverage
 from feddg.models.anatomy import anatomy
 from feddg.parts.features import tap_features
 from feddg.report.charts import Chart, Series
-from feddg.report.figures.common import Charts, by_row, lacking, on, one_protocol, told
+from feddg.report.figures.common import Charts, by_row, lacking, named, on, one_protocol, told
 from feddg.report.figures.layers import chief_layers
 from feddg.report.groups import Group
 from feddg.report.tsne import tsne
@@ -72,7 +72,7 @@ def embedded(group: Group, row: str, run: StoredRun, target: str) -> Charts:
     names = {"class": list(classes), "domain": list(data)}
     return tuple(
         Chart(
-            f"csac-fig8-{row}-{kind}", f"{row}, {target} unseen, by {kind}", "scatter", "", "",
+            named("csac-fig8", row, kind), f"{row}, {target} unseen, by {kind}", "scatter", "", "",
             clouds(points, names[kind], at), note,
         )
         for kind, at in kinds
@@ -182,4 +182,4 @@ def scattered(models: Models, layer: str, note: str) -> Chart:
     names = list(dict.fromkeys(domain for domain, _ in keys))
     series = clouds(points, names, 0)
     title = f"t-SNE of the models' parameters: {layer}"
-    return Chart(f"csac-fig4-{layer}", title, "scatter", "", "", series, note)
+    return Chart(named("csac-fig4", layer), title, "scatter", "", "", series, note)

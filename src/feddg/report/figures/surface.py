@@ -19,6 +19,7 @@ from feddg.report.figures.common import (
     Lacking,
     by_row,
     lacking,
+    named,
     on,
     one_protocol,
     told,
@@ -115,7 +116,7 @@ def surface(group: Group, row: str, run: StoredRun, target: str) -> Chart:
     share = "" if plane.kept > 0.999 else f"; {plane.kept:.0%} of the squared distances lie in it"
     note = f"{told(group, [run])}; loss of {len(data)} examples of {target}{share}"
     return Chart(
-        f"ga-fig4-{row}", f"{row}: loss on {target}, unseen", "surface",
+        named("ga-fig4", row), f"{row}: loss on {target}, unseen", "surface",
         "distance in the space of parameters", "", (Series("loss", xs, ys, z=z), *spots), note,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from feddg.report.figures.common import (
     at,
     by_row,
     lacking,
+    named,
     numbered,
     on,
     one_protocol,
@@ -50,7 +51,8 @@ def layer_weights(runs: Sequence[StoredRun]) -> Charts:
     known = list(chosen[0].records[0]["trace"]["layers"])
     return tuple(
         Chart(
-            f"csac-fig7-{layer}", f"{row}, {target} unseen: {layer}", "line", "round", "weight",
+            named("csac-fig7", layer), f"{row}, {target} unseen: {layer}", "line", "round",
+            "weight",
             tuple(
                 over_rounds(s, chosen, at("trace", "layers", layer, s))
                 for s in sites(chosen)

@@ -75,7 +75,8 @@ function picture(spec, canvas, colours, seen, height = 230) {
     const state = `${width} ${lines.map((line) => line.name).join()}`;
     if (width < 40 || state === drawn) return;
     drawn = state;
-    plot = KINDS[spec.kind]({ spec, lines, width, height, colour: (name) => tint(colours, name) });
+    const tall = spec.kind === "surface" ? Math.round(Math.min(width * 0.8, 420)) : height;
+    plot = KINDS[spec.kind]({ spec, lines, width, height: tall, colour: (name) => tint(colours, name) });
     at = -1;
     tip.hidden = true;
     canvas.replaceChildren(plot.node, tip);

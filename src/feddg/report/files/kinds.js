@@ -178,10 +178,13 @@ function surfacePicture(given) {
   }))));
   node.append(heatKey(right, low, high));
   for (const line of spots) {
-    node.append(s("g", { class: `spots ${colour(line.name)}` }, line.x.flatMap((a, i) => [
-      s("circle", { cx: x(a), cy: y(line.y[i]), r: 5 }),
-      s("text", { x: x(a) + 8, y: y(line.y[i]) + 4 }, line.text?.[i] ?? line.name),
-    ])));
+    const places = line.x.map((a, i) => [x(a), y(line.y[i])]);
+    const [cx, cy] = places.at(-1); // a longer one is the way to its last point
+    const left = cx > width * 0.75;
+    node.append(s("g", { class: `spots ${colour(line.name)}` },
+      s("polyline", { points: places.map(([a, b]) => `${a},${b}`).join(" ") }),
+      s("circle", { cx, cy, r: 5 }),
+      s("text", { x: cx + (left ? -9 : 9), y: cy + 4, "text-anchor": left ? "end" : "start" }, line.text?.at(-1) ?? line.name)));
   }
   const stops = cells.map(({ a, b, z }) => ({
     x: x(a), y: y(b), title: `${brief(a)}, ${brief(b)}`,

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from feddg.data.digits import plain_pickle
+from feddg.data import plain_pickle
 from feddg.errors import DataError
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
