@@ -35,7 +35,8 @@ def test_ppdg_table_4_quick(capsys, tmp_path):
         "DeepAll", "FedAvg", "FedProx", "PCGrad", "AgrSum", "AgrRand", "COPA", "PPDG",
     ]  # fmt: skip
     assert [r["name"] for r in found["rows"] if r["shares_data"]] == ["DeepAll"]
-    assert all(20 < r["average"]["ours"] < 100 for r in found["rows"])
+    learned = {r["name"]: r["average"]["ours"] for r in found["rows"]}
+    assert min(learned[name] for name in ("FedAvg", "COPA", "PPDG")) > 30  # of ten classes
     assert all(r["average"]["verdict"] is None for r in found["rows"])
     assert found["notes"][0].startswith("No verdict")
 
