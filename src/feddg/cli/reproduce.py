@@ -78,6 +78,7 @@ def conduct(
     markdown: bool,
 ) -> None:
     """Every item that has its data; at the end, those that have not, and what failed."""
+    from feddg.benchmark.overall import overall
     from feddg.benchmark.reproduce import absent
     from feddg.errors import ConfigError, RunsFailed
 
@@ -93,6 +94,11 @@ def conduct(
         found.append({**sheet.to_dict(), "runs": str(root)})
         if not json:
             show(sheet, root, markdown)
+    last = overall(plans, root) if len(found) == len(plans) else None
+    if last:
+        found.append({**last.to_dict(), "runs": str(root)})
+        if not json:
+            show(last, root, markdown)
     if json and found:
         print_json(found[0] if len(plans) == 1 else found)
     if failed:
