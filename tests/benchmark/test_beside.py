@@ -94,6 +94,7 @@ def test_rows_that_only_the_paper_has_stand_in_its_order(ours, tmp_path):
     wanted = plan(COPA)
     part = [r.name for r in beside.compared(wanted, tmp_path)]
     assert part == ["COPA full", "Ind-Ensemble", "Ind-ParamAvg", "DAEL"]
+    assert [r.name for r in beside.compared(wanted, tmp_path) if r.shares] == ["DAEL"]
     some = plan(COPA, methods=("ind-ensemble",))
     assert [r.name for r in beside.compared(some, tmp_path)] == ["Ind-Ensemble"]
 

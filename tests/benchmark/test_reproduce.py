@@ -73,9 +73,9 @@ def test_a_quick_version_of_data_that_are_here():
     assert (wanted.stand_in, wanted.seeds, wanted.targets) == ("", 1, ("m45",))
     [one, *_] = wanted.runs().values()
     assert (one.data, one.rounds, one.recipe.at(0).steps, one.recipe.at(1).steps) == (
-        "rotated-mnist", 3, 20, 5,
+        "rotated-mnist", 3, 30, 10,
     )  # fmt: skip
-    assert heading(wanted).startswith("CSAC, Table 3: Rotated MNIST; QUICK: 3 rounds of 5 steps")
+    assert heading(wanted).startswith("CSAC, Table 3: Rotated MNIST; QUICK: 3 rounds of 10 steps")
     assert "DIGITS" not in heading(wanted)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from feddg.benchmark.bench import unfinished, whole
+from feddg.benchmark.bounds import BOUNDS
 from feddg.benchmark.published import AVERAGE, Printed
 from feddg.benchmark.reproduce import Plan, Scores, heading, scores
 from feddg.benchmark.table import NONE, Number, Row, cells
@@ -44,6 +45,11 @@ class Compared:
     paper: Mapping[str, Printed]
     ours: Mapping[str, Number]
     quoted: bool = False
+    shares: bool = False  # data leave their sites
+
+    @property
+    def said(self) -> str:
+        return self.name + " (shares data)" * self.shares
 
     def difference(self, column: str) -> float | None:
         printed, number = self.paper.get(column), self.ours.get(column)
@@ -69,12 +75,15 @@ def compared(wanted: Plan, root: Path, failed: Mapping[str, str] | None = None) 
             continue
         theirs = printed.get(key)
         mine = numbers(found[key], columns) if key in ours else {}
+        name = ours[key].name if key in ours else " ".join(key).rstrip()
+        method = wanted.method(ours[key]) if key in ours else ""
+        bound = BOUNDS.get(method)
+        shares = bool(bound and bound.shares_data) or (key in ours and ours[key].pooled)
         rows.append(
             Compared(
-                ours[key].name if key in ours else " ".join(key).rstrip(),
-                wanted.method(ours[key]) if key in ours else "",
-                of_all(wanted, theirs.cells) if theirs else {}, mine,
-                bool(theirs and theirs.quoted),
+                name, method, of_all(wanted, theirs.cells) if theirs else {}, mine,
+                quoted=bool(theirs and theirs.quoted),
+                shares=shares or bool(theirs and theirs.shares_data),
             )
         )  # fmt: skip
     return rows
@@ -114,7 +123,7 @@ def on_digits(wanted: Plan, rows: list[Compared], more: tuple[str, ...]) -> Shee
     theirs = {r.name: printed.get(r.key) for r in wanted.rows}
     body = [
         (
-            r.name, *(counted(r.ours.get(c), wanted.seeds) for c in columns),
+            r.said, *(counted(r.ours.get(c), wanted.seeds) for c in columns),
             str(theirs[r.name] or NONE),
         )
         for r in rows
@@ -128,7 +137,7 @@ def lines(
     row: Compared, columns: tuple[str, ...], seeds: int, judged: bool
 ) -> Iterator[tuple[str, ...]]:
     """Paper, ours, difference: as many of them as there are."""
-    name = row.name
+    name = row.said
     if row.paper:
         kind = "paper, quoted" if row.quoted else "paper"
         yield name, kind, *(str(row.paper.get(c, NONE)) for c in columns)
@@ -185,7 +194,8 @@ def notes(wanted: Plan, root: Path, failed: Mapping[str, str] | None) -> Iterato
 
 def told(row: Compared, columns: tuple[str, ...], judged: bool) -> dict[str, Any]:
     """For programs."""
-    found: dict[str, Any] = {"name": row.name, "method": row.method, "quoted": row.quoted}
+    found: dict[str, Any] = {"name": row.name, "method": row.method}
+    found |= {"quoted": row.quoted, "shares_data": row.shares}
     for c in columns:
         printed, number = row.paper.get(c), row.ours.get(c)
         found[c] = {

@@ -24,7 +24,7 @@ from feddg.tasks import Task
 
 DIGITS, MIDDLE = "rotated-mnist", "m45"
 OTHERS = ("m30", "m60", "m15", "m75", "m0")  # sources, where an item counts them
-ROUNDS, FIRST, STEPS = 3, 20, 5  # of a quick version
+ROUNDS, FIRST, STEPS = 3, 30, 10  # of a quick version
 RATE = {"sgd": 0.05, "adam": 0.002, "adamw": 0.002}  # at least, for there are so few steps
 SMALL = ("rotated-mnist-cnn", "lenet", "digits-dg-cnn", "digit-five-cnn")
 

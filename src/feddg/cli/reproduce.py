@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from feddg.engines.compute import Compute
 
 Paper = Annotated[str | None, typer.Argument(help="csac, csac-v1, ppdg, copa or ga.")]
-Name = Annotated[str | None, typer.Argument(help="table3, fig6, table2-alexnet; default: all.")]
+Name = Annotated[str | None, typer.Argument(help="table3, fig6, …; without one all are listed.")]
 List = Annotated[bool, typer.Option("--list", help="All of them: data, cost, what is there.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A minute's version, marked as such.")]
 Methods = Annotated[str | None, typer.Option(help="Some rows: fedavg,csac or the paper's names.")]
@@ -53,7 +53,7 @@ def reproduce(
         o.compute(workers, device, precision, execution),
         o.pairs(data_option, "--data-option"),
     )
-    if every or paper is None:
+    if every or paper is None or item is None:
         chosen = find(paper, item) if paper else items()
         listing(chosen, options, compute, json)
         return
@@ -78,6 +78,7 @@ def conduct(
     markdown: bool,
 ) -> None:
     """Every item that has its data; at the end, those that have not, and what failed."""
+    from feddg.benchmark.overall import overall
     from feddg.benchmark.reproduce import absent
     from feddg.errors import ConfigError, RunsFailed
 
@@ -93,6 +94,11 @@ def conduct(
         found.append({**sheet.to_dict(), "runs": str(root)})
         if not json:
             show(sheet, root, markdown)
+    last = overall(plans, root) if len(found) == len(plans) else None
+    if last:
+        found.append({**last.to_dict(), "runs": str(root)})
+        if not json:
+            show(last, root, markdown)
     if json and found:
         print_json(found[0] if len(plans) == 1 else found)
     if failed:
