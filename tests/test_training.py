@@ -17,7 +17,7 @@ from feddg.methods.fedavg import FedAvg
 from feddg.models import build
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
-from feddg.training import order
+from feddg.training import order, tied
 from feddg.weights import Weights, load
 from tests import toy
 
@@ -247,3 +247,25 @@ def test_what_batch_norm_cannot_do_is_said(norm, recipe, sentence):
     run.model.early[1] = norm  # type: ignore[operator]
     with pytest.raises(FeddgError, match=sentence):
         list(toy.history(run))
+
+
+class Shared(nn.Module):
+    """One weight under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Flatten(), nn.Linear(144, 12), nn.Tanh())
+        self.there, self.back = nn.Linear(12, 12), nn.Linear(12, 12)
+        self.back.weight = self.there.weight
+        self.head = nn.Linear(12, 3)
+
+    def forward(self, x):
+        return self.head(self.back(torch.tanh(self.there(self.first(x)))))
+
+
+def test_a_weight_with_two_names_is_trained_as_torch_does():
+    torch.manual_seed(0)
+    the_job = job(model=Shared())
+    assert tied(the_job.model)
+    assert not tied(toy.Net())
+    close(ours(the_job), plain(the_job, sgd()))
