@@ -30,6 +30,14 @@ def nobodys_home(tmp_path_factory):
         yield
 
 
+def pytest_collection_modifyitems(config, items):
+    """Tests of a GPU's programs are chosen where there is one: `pytest -m gpu`."""
+    elsewhere = [] if torch.cuda.is_available() else [i for i in items if "gpu" in i.keywords]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in elsewhere]
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """What a test draws from the global stream does not depend on the tests before it."""

@@ -19,7 +19,7 @@ def pictures(n=6, channels=3):
     return x
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("seed", range(3))
 def test_on_a_gpu_they_are_the_plain_arithmetic(plan, seed):
@@ -34,7 +34,7 @@ def test_on_a_gpu_they_are_the_plain_arithmetic(plan, seed):
     assert (found != x).any()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("plan", [Crop(1.0, 1.0), Jitter(0.0, 0.0, 0.0, 0.0), Grayscale(0.0)])
 def test_on_a_gpu_strength_0_is_the_identity(plan):
     x = pictures().cuda()

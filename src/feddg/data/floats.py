@@ -31,7 +31,7 @@ def stored_floats(
     paths: Sequence[Path],
     shape: Shape,
     precision: str = "half",
-    beside: Path | None = None,
+    data: Path | None = None,
     key: str = "x",
 ) -> Tensor:
     """Array `key` of every .npz, float16 or float32 of len(paths)×`shape`; a broken one raises.
@@ -50,7 +50,7 @@ def stored_floats(
                 row.copy_(array.view(torch.uint8))
 
     this = as_bytes(paths, shape, precision)
-    home = beside or common(paths)
+    home = data or common(paths)
     x = found(this, home)
     if x is None:
         with counted(home.name, len(paths)) as told:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from feddg.data.augment import augmentation
+from feddg.data.cache import common
 from feddg.data.domain import Collection, Domain, Examples
 from feddg.data.folders import NORMALISE, and_more
 from feddg.data.images import stored
@@ -78,8 +79,10 @@ def collection(
             " or leave out split=official to hold out a share by seed"
         )
     official = given and split != "none"
+    home = common([path for listing in found.domains.values() for path in listing.paths])
     domains = tuple(
-        _domain(key, listing, size, channels, official) for key, listing in found.domains.items()
+        _domain(key, listing, size, channels, official, home)
+        for key, listing in found.domains.items()
     )
     protocol = f"{'official' if official else 'seeded'} split; {found.layout}"
     return Collection(
@@ -97,8 +100,11 @@ def check_images(size: int, channels: int, normalise: str) -> None:
         raise DataError("normalise=imagenet is for channels=3")
 
 
-def _domain(name: str, listing: Listing, size: int, channels: int, official: bool) -> Domain:
-    examples = Examples(stored(listing.paths, size, channels), torch.tensor(listing.labels))
+def _domain(
+    name: str, listing: Listing, size: int, channels: int, official: bool, home: Path
+) -> Domain:
+    x = stored(listing.paths, size, channels, home)
+    examples = Examples(x, torch.tensor(listing.labels))
     splits = listing.splits if official else {}
     parts = {k: torch.tensor(rows) for k, rows in splits.items() if rows}
     return Domain(name, examples, parts, tuple(map(str, listing.paths)))

@@ -51,7 +51,7 @@ def load(
     drawn = augmentation(augment)
     found = domains(
         place, metadata(place), tuple(HOSPITALS.values()), unseen,
-        partial(stored, size=size, channels=3, beside=place),
+        partial(stored, size=size, channels=3, data=place),
     )  # fmt: skip
     return Collection("camelyon17", found, TASK, prepare, drawn, protocol=protocol("WILDS", unseen))
 

@@ -69,7 +69,7 @@ def load(
     prepare = normalisation(normalise)
     drawn = augmentation(augment)
     found = domains(
-        place, metadata(place), YEARS, unseen, partial(stored, size=size, channels=3, beside=place)
+        place, metadata(place), YEARS, unseen, partial(stored, size=size, channels=3, data=place)
     )
     return Collection("fmow", found, TASK, prepare, drawn, protocol=protocol("WILDS", unseen))
 

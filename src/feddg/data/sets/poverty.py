@@ -64,7 +64,7 @@ def load(
     place = folder(root, "poverty", VERSION)
     drawn = augmentation(augment)
     order = [f"{country}-{area}" for country in COUNTRIES for area in reversed(AREAS)]
-    read = partial(stored_floats, shape=SHAPE, precision=precision, beside=place)
+    read = partial(stored_floats, shape=SHAPE, precision=precision, data=place)
     found = domains(place, metadata(place, fold), order, unseen, read)
     label = protocol(f"WILDS, fold {fold}", unseen)
     return Collection("poverty", found, TASK, (Full(),), drawn, protocol=label)
