@@ -138,8 +138,9 @@ class Projections:
         x, (kernel, stride) = as_map(feature), self.window(size)
         if kernel != stride:
             return x
-        x = x.unflatten(3, (-1, kernel[1])).unflatten(2, (-1, kernel[0]))
-        return x.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
+        x = x.permute(0, 2, 3, 1)  # first, so that the slope comes back with channels last, too
+        x = x.unflatten(2, (-1, kernel[1])).unflatten(1, (-1, kernel[0]))
+        return x.permute(0, 1, 3, 2, 4, 5).flatten(3).flatten(1, 2)
 
     def cut(self, features: Mapping[str, Tensor]) -> Tensors:
         """Features to be kept, in patches."""
