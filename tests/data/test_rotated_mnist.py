@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from feddg.data import rotated_mnist
 from feddg.data.domain import leave_one_domain_out, nested_sources
@@ -40,6 +41,16 @@ def test_direction_by_hand(degrees, direction, side):
     a = math.radians(degrees)
     expected = (14 + side * 10 * math.sin(a), 14 - 10 * math.cos(a))
     assert centre(turned[0]) == pytest.approx(expected, abs=0.15)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 7])
+def test_as_pillow_turns_each(count):
+    noise = np.random.default_rng(0).integers(0, 256, (count, 28, 28), np.uint8)
+    turned = rotated_mnist.rotate(noise, 15)
+    assert turned.shape == noise.shape
+    for given, found in zip(noise, turned, strict=True):
+        alone = Image.fromarray(given).rotate(15, Image.Resampling.BILINEAR, fillcolor=0)
+        assert np.array_equal(found, np.asarray(alone))
 
 
 def test_outside_is_0_and_nothing_turns_at_0():
