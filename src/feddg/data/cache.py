@@ -25,7 +25,7 @@ from torch import Tensor
 
 from feddg.errors import DataError
 
-VERSION = 1  # of the decoding: another one where other pixels come out of the same files
+VERSION = 2  # of the decoding: another one where other pixels come out of the same files
 BLOCK = 1 << 25  # bytes that are decoded at a time and held in memory
 FOLDER = ".feddg-cache"
 WORKING = Lock()  # threads of this process, which a lock of fcntl does not stop
