@@ -157,6 +157,11 @@ def test_same_padding_is_tensorflows(size, stride, kernel):
     assert torch.equal(conv(x), expected)
 
 
+def test_what_makes_no_module_is_refused():
+    with pytest.raises(ConfigError, match="'collections:Counter' makes a Counter, not a torch mod"):
+        build("collections:Counter")
+
+
 def test_dropout_acts_in_training_only():
     model, x = mini("alexnet"), MINIS["alexnet"].images(2)
     assert not torch.equal(model.train()(x), model(x))

@@ -24,6 +24,13 @@ def network(weights=None, seed=0, outputs=3, channels=3, sha256=None):
     )  # fmt: skip
 
 
+def begun(model):
+    found = made(model)
+    assert found
+    assert found.start
+    return found.start
+
+
 @pytest.fixture
 def tensors():
     return {k: v.clone() for k, v in network(seed=5).state_dict().items()}
@@ -46,7 +53,7 @@ def test_a_file_is_taken_whole(file, tensors, tmp_path):
     path = saved(tmp_path / file, tensors)
     model = network(path)
     assert same(model, tensors)
-    start = made(model).start
+    start = begun(model)
     assert (start.tensors, start.fresh, start.sha256) == (len(tensors), (), digest(path))
 
 
@@ -67,13 +74,13 @@ def test_a_head_for_other_classes_keeps_its_seeded_values(tensors, tmp_path):
     for key, value in model.state_dict().items():
         expected = plain.state_dict()[key] if key.startswith("fc.") else tensors[key]
         assert torch.equal(value, expected)
-    assert made(model).start.fresh == ("fc",)
-    assert "fc is fresh (3×32 there, 7×32 here)" in str(made(model).start)
+    assert begun(model).fresh == ("fc",)
+    assert "fc is fresh (3×32 there, 7×32 here)" in str(begun(model))
 
 
 def test_a_file_without_a_head(tensors, tmp_path):
     bare = {k: v for k, v in tensors.items() if not k.startswith("fc.")}
-    assert made(network(saved(tmp_path / "a.pth", bare))).start.fresh == ("fc",)
+    assert begun(network(saved(tmp_path / "a.pth", bare))).fresh == ("fc",)
 
 
 def test_other_channels_than_three(tensors, tmp_path):
@@ -84,7 +91,7 @@ def test_other_channels_than_three(tensors, tmp_path):
     assert torch.equal(eight[:, 3], first[:, 0] * (3 / 8))
     one = network(path, channels=1)
     assert torch.equal(one.state_dict()["conv1.weight"][:, 0], first.sum(1))
-    assert "conv1 taken from 3 to 1 channels" in str(made(one).start)
+    assert "conv1 taken from 3 to 1 channels" in str(begun(one))
 
 
 def test_the_first_densenets_names(tmp_path):
@@ -177,7 +184,7 @@ def package(tensors, tmp_path, monkeypatch):
 def test_a_package_by_its_name_without_importing_it(name, package, tensors):
     model = network(name)
     assert all(torch.equal(v, tensors[k]) for k, v in model.state_dict().items() if k[:3] != "fc.")
-    assert made(model).start.fresh == ("fc",)
+    assert begun(model).fresh == ("fc",)
     assert known_digest(name, NAME) == digest(package)
 
 
