@@ -206,6 +206,7 @@ FINE = (tarfile.TarInfo("fine.txt"), b"fine")
         ("a.zip", zipped(x="text")[:-9], r"a\.zip is damaged"),
         ("a.rar", b"Rar!", r"a\.rar is no archive that can be unpacked: \.zip"),
     ],
+    ids=lambda v: "" if isinstance(v, bytes) else v,  # an archive's bytes hold the time
 )
 def test_archives_that_are_refused_leave_nothing(site, tmp_path, file, body, sentence):
     site.files[file] = body

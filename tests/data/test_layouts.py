@@ -69,7 +69,9 @@ DOMAINS = {
 }
 
 
-@pytest.mark.parametrize(("name", "lay", "each", "splits"), CASES, ids=lambda c: str(c))
+@pytest.mark.parametrize(
+    ("name", "lay", "each", "splits"), CASES, ids=[lay.__name__ for _, lay, *_ in CASES]
+)
 def test_a_layout_gives_its_domains_classes_and_splits(name, lay, each, splits, tmp_path):
     lay(tmp_path)
     subset = {"classes": "10"} if name == "domainnet" else {}

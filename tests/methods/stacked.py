@@ -13,7 +13,9 @@ from tests import toy
 
 
 class Listening(InProcess):
-    """Keeps the training requests that it answers."""
+    """Keeps the training requests that it answers, both sites' side by side."""
+
+    gathers = True
 
     def answer(self, requests):
         self.heard = [

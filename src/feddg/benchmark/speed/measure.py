@@ -206,15 +206,22 @@ def plain(place: Path, work: Work, threads: int, processes: int) -> Turn:
         command = [str(own()), str(place / "plain_loop.py")]
         running.append(subprocess.Popen(command, env=around, stdin=pipe, stdout=pipe, text=True))
         outs.append(out)
-    for process in running:
-        assert process.stdout is not None
-        process.stdout.readline()
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in running:
-        process.communicate(timeout=LIMIT)
+    try:
+        for process in running:
+            assert process.stdout is not None
+            process.stdout.readline()
+        for process in running:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in running:
+            process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise FeddgError(f"it took more than {LIMIT:.0f} s") from None
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
     found = [answer(out) for out in outs]
     return [f["rounds"] for f in found], max(f["startup"] for f in found)
 
