@@ -180,6 +180,16 @@ def test_damaged_gzip_counts_and_labels(mnist):
         rotated_mnist.mnist_part(mnist, "t10k")
 
 
+def test_images_that_are_not_mnists(mnist):
+    images = mnist / "train-images-idx3-ubyte"
+    write_idx(images, np.zeros((20, 28, 27)))
+    with pytest.raises(DataError, match=r"ubyte: images are \(28, 27\), MNIST's are 28×28"):
+        rotated_mnist.full_mnist(mnist)
+    images.write_bytes(b"\0\0\x0d" + images.read_bytes()[3:])  # of floats
+    with pytest.raises(DataError, match="ubyte is not an idx file of 3 dimensions"):
+        rotated_mnist.full_mnist(mnist)
+
+
 def test_wrong_choices():
     with pytest.raises(ConfigError, match="did you mean 'domainbed'"):
         rotated_mnist.load("domainbet")
