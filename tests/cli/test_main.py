@@ -70,6 +70,20 @@ def test_a_closed_pipe_is_no_trouble():
     assert done.returncode in (0, 1)
 
 
+def test_names_that_are_no_text_can_be_printed(tmp_path):
+    """A file's name need not be UTF-8: where the output is, it stands there escaped."""
+    tree(tmp_path, ("day", "night"), ("cat", "dog"))
+    (tmp_path / "day" / "cat" / "\udcff.jpg").write_text("no image")
+    code = (
+        f"import sys; sys.argv[1:] = ['data', 'check', {str(tmp_path)!r}]\n"
+        "sys.stdout.reconfigure(errors='strict')\n"
+        "from feddg.cli import main; main()"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "\\udcff.jpg is not a readable image" in done.stdout
+
+
 def test_help_names_every_command(capsys):
     said = feddg(capsys, "--help")
     for name in ("run", "bench", "demo", "methods", "predict", "evaluate", "data"):

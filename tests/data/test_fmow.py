@@ -82,6 +82,19 @@ def test_damaged_metadata(place, file, before, after, sentence):
         load(place)
 
 
+def test_damaged_files_are_named(place):
+    (place / "images" / "rgb_img_3.png").write_bytes(b"\x89PNG")
+    with pytest.raises(DataError, match=r"rgb_img_3\.png is not a readable image"):
+        load(place, size=8)
+    path = place / "rgb_metadata.csv"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    with pytest.raises(DataError, match=r"rgb_metadata\.csv has no rows"):
+        load(place, size=8)
+    path.write_bytes(b"\xff\xfe\x00split")
+    with pytest.raises(DataError, match=r"rgb_metadata\.csv is no readable CSV in UTF-8"):
+        load(place, size=8)
+
+
 def test_missing_files_are_named(place):
     (place / "images" / "rgb_img_3.png").unlink()
     with pytest.raises(DataError, match=r"rgb_img_3\.png"):

@@ -1,5 +1,6 @@
 """Folder trees of images, tensors and torch data sets; and what is wrong with them."""
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -7,6 +8,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 from feddg.data import folders, images
 from feddg.data.augment import Flip, Shift
+from feddg.data.splits import entry
 from feddg.data.transforms import IMAGENET, Impute, Scale
 from feddg.errors import ConfigError, DataError
 from feddg.tasks import Classification, Regression
@@ -215,3 +217,27 @@ def test_from_datasets_equals_from_tensors():
 def test_bad_datasets(bad):
     with pytest.raises(DataError, match="domain 'a': its data set cannot be stacked"):
         folders.from_datasets({"a": bad}, ["no", "yes"])
+
+
+def test_a_link_that_leads_nowhere_is_named(tree):
+    (tree / "art" / "red" / "lost.png").symlink_to("/nowhere.png")
+    with pytest.raises(DataError, match=r"lost\.png is not a readable image"):
+        folders.from_images(tree, size=4)
+
+
+def test_a_file_may_have_any_name_but_a_class_has_one_in_utf_8(tree):
+    """Bytes that are no UTF-8 come from the system as surrogates."""
+    red = tree / "art" / "red"
+    (red / "1.png").rename(red / "\udcff.png")
+    data = folders.from_images(tree, size=4)
+    assert entry(data["art"], data.task)["examples"] == 3
+    red.rename(tree / "art" / "r\udce9d")
+    with pytest.raises(DataError, match=r"'r.udce9d' names a folder of .* not in UTF-8; rename it"):
+        folders.from_images(tree, size=4)
+
+
+def test_of_sixteen_bits_the_higher_eight_count(tmp_path):
+    """40000 // 256 = 156."""
+    path = tmp_path / "deep.png"
+    Image.fromarray(np.full((4, 4), 40000, np.uint16)).save(path)
+    assert images.decode(path, 4, 3).unique().tolist() == [156]

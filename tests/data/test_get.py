@@ -230,9 +230,10 @@ def test_without_a_network_one_sentence_says_what_to_do(tmp_path, monkeypatch):
         " `feddg data get digits` again, or get it elsewhere (see https://page) and put it there as"
         f" {tmp_path / 'a.zip'}"
     )
-    unheard = Source("https://page", (Download("http://nowhere.invalid/a.zip"),))
+    unheard = Source("https://page", (Download("http://nowhere.invalid/a.zip", into="deep"),))
     with pytest.raises(ConfigError, match=r"there is no way to nowhere\.invalid"):
-        get.get("digits", unheard, tmp_path, quiet)
+        get.get("digits", unheard, tmp_path / "digits", quiet)
+    assert not (tmp_path / "digits").exists(), "an empty folder would look like the data's"
 
 
 def test_what_the_server_does_not_have(site, tmp_path):

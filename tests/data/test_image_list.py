@@ -103,6 +103,13 @@ def test_a_broken_image_is_named(pictures):
     assert "2.png is not a readable image" in check(str(pictures)).problems[0]
 
 
+def test_a_list_made_on_windows(pictures):
+    """Backslashes, lines that end in CR LF, a byte order mark."""
+    text = listed(pictures).read_text().replace("/", "\\").replace("\n", "\r\n")
+    (pictures / "images.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert [len(d.examples) for d in open_collection(str(pictures), size="4").domains] == [2, 2]
+
+
 def test_what_is_no_list(tmp_path):
     with pytest.raises(DataError, match="is, or has, no CSV that lists images"):
         open_collection("image-list", root=str(tmp_path))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from feddg.data import rotated_mnist
 from feddg.data.domain import leave_one_domain_out, nested_sources
@@ -40,6 +41,16 @@ def test_direction_by_hand(degrees, direction, side):
     a = math.radians(degrees)
     expected = (14 + side * 10 * math.sin(a), 14 - 10 * math.cos(a))
     assert centre(turned[0]) == pytest.approx(expected, abs=0.15)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 7])
+def test_as_pillow_turns_each(count):
+    noise = np.random.default_rng(0).integers(0, 256, (count, 28, 28), np.uint8)
+    turned = rotated_mnist.rotate(noise, 15)
+    assert turned.shape == noise.shape
+    for given, found in zip(noise, turned, strict=True):
+        alone = Image.fromarray(given).rotate(15, Image.Resampling.BILINEAR, fillcolor=0)
+        assert np.array_equal(found, np.asarray(alone))
 
 
 def test_outside_is_0_and_nothing_turns_at_0():
@@ -167,6 +178,16 @@ def test_damaged_gzip_counts_and_labels(mnist):
     write_idx(labels, np.array([1, 2, 3, 10]))
     with pytest.raises(DataError, match="label 10 is out of range"):
         rotated_mnist.mnist_part(mnist, "t10k")
+
+
+def test_images_that_are_not_mnists(mnist):
+    images = mnist / "train-images-idx3-ubyte"
+    write_idx(images, np.zeros((20, 28, 27)))
+    with pytest.raises(DataError, match=r"ubyte: images are \(28, 27\), MNIST's are 28×28"):
+        rotated_mnist.full_mnist(mnist)
+    images.write_bytes(b"\0\0\x0d" + images.read_bytes()[3:])  # of floats
+    with pytest.raises(DataError, match="ubyte is not an idx file of 3 dimensions"):
+        rotated_mnist.full_mnist(mnist)
 
 
 def test_wrong_choices():

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from feddg._torchvision import torchvision
+from feddg.engines.forms import plan
 from feddg.errors import ConfigError
 from feddg.local import outputs
 from feddg.models import anatomy, build, known_models
@@ -156,10 +157,27 @@ def test_same_padding_is_tensorflows(size, stride, kernel):
     assert torch.equal(conv(x), expected)
 
 
+def test_what_makes_no_module_is_refused():
+    with pytest.raises(ConfigError, match="'collections:Counter' makes a Counter, not a torch mod"):
+        build("collections:Counter")
+
+
 def test_dropout_acts_in_training_only():
     model, x = mini("alexnet"), MINIS["alexnet"].images(2)
     assert not torch.equal(model.train()(x), model(x))
     assert torch.equal(outputs(model, x, ()), outputs(model, x, ()))
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2", "efficientnet-lite0"])
+def test_mobile_networks_have_no_chance_of_their_own_unless_asked(name):
+    """So they have a form, by which engines stack and record them."""
+    calm = build(name, width=0.1).train()
+    chance = build(name, width=0.1, dropout=0.2).train()
+    x = torch.rand(2, 3, 32, 32)
+    assert torch.equal(calm(x), calm(x))
+    assert not torch.equal(chance(x), chance(x))
+    assert plan(calm) is not None
+    assert plan(chance) is None
 
 
 def test_extras_that_these_tests_need_are_there():

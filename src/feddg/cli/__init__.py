@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -79,4 +80,7 @@ def main() -> None:
     """`--model my_package:Net` is looked for in the current folder, too."""
     if "" not in sys.path:
         sys.path.append("")
+    for stream in (sys.stdout, sys.stderr):  # file names need not be text
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="feddg")

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from feddg.errors import DataError
 
-VERSION = 1  # of the decoding: another one where other pixels come out of the same files
+VERSION = 2  # of the decoding: another one where other pixels come out of the same files
 BLOCK = 1 << 25  # bytes that are decoded at a time and held in memory
 FOLDER = ".feddg-cache"
 WORKING = Lock()  # threads of this process, which a lock of fcntl does not stop
@@ -74,13 +74,15 @@ def common(paths: Sequence[Path]) -> Path:
 
 def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
     base = common(paths)
+    below = {folder: os.path.relpath(folder, base) for folder in {path.parent for path in paths}}
     digest = blake2b(f"{VERSION} {size} {channels}".encode(), digest_size=10)
     for path in paths:
         try:
             found = path.stat()
         except OSError as why:
             raise DataError(f"{path} cannot be read ({why.strerror})") from None
-        line = f"\n{os.path.relpath(path, base)}\0{found.st_size}\0{found.st_mtime_ns}"
+        name = os.path.normpath(f"{below[path.parent]}/{path.name}")
+        line = f"\n{name}\0{found.st_size}\0{found.st_mtime_ns}"
         digest.update(line.encode(errors="surrogateescape"))
     title = sub(r"[^A-Za-z0-9._-]+", "_", base.name)[:40] or "images"
     name = f"{title}-{size}x{channels}-{digest.hexdigest()}"

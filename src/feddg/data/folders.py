@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 from feddg.data.augment import IMAGES, augmentation
 from feddg.data.domain import Collection, Domain, Examples
 from feddg.data.images import stored
+from feddg.data.shelves import files, plain
 from feddg.data.transforms import IMAGENET, Impute, Scale, Transform
 from feddg.errors import DataError, unknown
 from feddg.tasks import Classification, Task
@@ -46,12 +47,7 @@ def from_images(
     imagenet; `least` is how
     many domains there must be; `augment` as in `augmentation`.
     """
-    if normalise not in NORMALISE:
-        raise unknown("normalisation", normalise, NORMALISE)
-    if channels not in (1, 3) or size < 1:
-        raise DataError(f"size={size}, channels={channels}: size is positive, channels 1 or 3")
-    if normalise == "imagenet" and channels != 3:
-        raise DataError("normalise=imagenet is for channels=3")
+    check_images(size, channels, normalise)
     drawn = augmentation(augment)
     tree = scan(root, least)
     if tree.problems:
@@ -62,6 +58,15 @@ def from_images(
     return Collection(tree.root.name, domains, task, prepare, drawn, protocol="folder")
 
 
+def check_images(size: int, channels: int, normalise: str) -> None:
+    if normalise not in NORMALISE:
+        raise unknown("normalisation", normalise, NORMALISE)
+    if channels not in (1, 3) or size < 1:
+        raise DataError(f"size={size}, channels={channels}: size is positive, channels 1 or 3")
+    if normalise == "imagenet" and channels != 3:
+        raise DataError("normalise=imagenet is for channels=3")
+
+
 def scan(root: str | Path, least: int = 2) -> Tree:
     """Lists the tree without opening an image; what is wrong stands in `problems`."""
     root = Path(root)
@@ -69,12 +74,12 @@ def scan(root: str | Path, least: int = 2) -> Tree:
         raise DataError(f"{root} is not a folder; expected one with {LAYOUT}")
     problems, others = [], []
     images: dict[str, dict[str, tuple[Path, ...]]] = {}
-    for domain in _folders(root):
-        if any(_is_image(path) for path in _files(domain)):
+    for domain in plain(root):
+        if any(_is_image(path) for path in files(domain)):
             problems.append(f"{domain} holds images beside its folders; expected {LAYOUT}")
         images[domain.name] = {}
-        for cls in _folders(domain):
-            found = _files(cls)
+        for cls in plain(domain):
+            found = files(cls)
             images[domain.name][cls.name] = tuple(p for p in found if _is_image(p))
             others += [p for p in found if not _is_image(p)]
     classes = sorted({c for by_class in images.values() for c in by_class})
@@ -90,6 +95,11 @@ def scan(root: str | Path, least: int = 2) -> Tree:
         f"class {c!r} has no image in any domain of {root}; remove its empty folders"
         for c in classes
         if not any(by_class.get(c) for by_class in images.values())
+    ]
+    problems += [
+        f"{name!a} names a folder of {root}, but not in UTF-8; rename it"
+        for name in (*images, *classes)
+        if any("\ud800" <= c <= "\udfff" for c in name)
     ]
     if len(classes) == 1:
         problems.append(f"{root} has one class only ({classes[0]}); expected {LAYOUT}")
@@ -196,14 +206,6 @@ def _check_finite(domain: Domain, filled: bool) -> None:
                 f"domain {domain.name!r}, row {row}, {where}: {values[(row, *at)].item()} is not a"
                 " finite number; mend it or leave the row out"
             )
-
-
-def _folders(root: Path) -> list[Path]:
-    return sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
 
 
 def _is_image(path: Path) -> bool:

@@ -8,6 +8,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import new as hasher
@@ -96,7 +97,7 @@ def one(name: str, source: Source, download: Download, root: Path, told: Told) -
         if wanted and found != wanted:
             raise differs(target, found, wanted, "remove it and try again")
     else:
-        found = fetched(name, source, download, target, wanted, told)
+        found = fetched(name, source, download, root, target, wanted, told)
     made = [download.name]
     if download.unpack:
         made = unpacked(target, place)
@@ -112,7 +113,13 @@ def one(name: str, source: Source, download: Download, root: Path, told: Told) -
 
 
 def fetched(
-    name: str, source: Source, download: Download, target: Path, wanted: str, told: Told
+    name: str,
+    source: Source,
+    download: Download,
+    root: Path,
+    target: Path,
+    wanted: str,
+    told: Told,
 ) -> str:
     """The file in its place and its digest; what has another digest is not kept."""
     with unwritable(target):
@@ -122,7 +129,13 @@ def fetched(
         f"with a network run `feddg data get {name}` again, or get it elsewhere (see {source.page})"
         f" and put it there as {target}"
     )
-    fetch(download.url, part, way, told)
+    try:
+        fetch(download.url, part, way, told)
+    except ConfigError:
+        for folder in (target.parent, root):  # an empty one would look like the data's
+            with suppress(OSError):
+                folder.rmdir()
+        raise
     found = checked(part, wanted)
     if wanted and found != wanted:
         part.unlink()

@@ -75,6 +75,8 @@ def _rows(file: Path) -> tuple[list[Mapping[str, str]], list[str]]:
                 if not any(cell.strip() for cell in cells):
                     continue
                 row = {k: v.strip() for k, v in zip(header, cells, strict=False)}
+                if "\\" in row.get("path", ""):  # a list made on Windows
+                    row["path"] = row["path"].replace("\\", "/")
                 wrong = _wrong(row, header)
                 if wrong:
                     problems.append(f"{file.name}, row {number}: {wrong}")

@@ -52,6 +52,8 @@ def decode(path: Path, size: int, channels: int) -> Tensor:
         with Image.open(path) as image:
             if image.mode == "P":  # a palette may have transparent colours
                 image = image.convert("RGBA")  # type: ignore[assignment]
+            if image.mode.startswith("I;16"):  # Pillow would make all white that is not black
+                image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))  # type: ignore[assignment]
             plain = image.convert("L" if channels == 1 else "RGB")
         if plain.size != (size, size):
             plain = plain.resize((size, size), Image.Resampling.BILINEAR)

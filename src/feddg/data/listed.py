@@ -10,7 +10,7 @@ import torch
 from feddg.data.augment import augmentation
 from feddg.data.cache import common
 from feddg.data.domain import Collection, Domain, Examples
-from feddg.data.folders import NORMALISE, and_more
+from feddg.data.folders import NORMALISE, and_more, check_images
 from feddg.data.images import stored
 from feddg.data.spec import Parser, one_of
 from feddg.errors import DataError, unknown
@@ -89,15 +89,6 @@ def collection(
         name, domains, Classification(found.classes), (NORMALISE[normalise],),
         augmentation(augment), protocol=protocol,
     )  # fmt: skip
-
-
-def check_images(size: int, channels: int, normalise: str) -> None:
-    if normalise not in NORMALISE:
-        raise unknown("normalisation", normalise, NORMALISE)
-    if channels not in (1, 3) or size < 1:
-        raise DataError(f"size={size}, channels={channels}: size is positive, channels 1 or 3")
-    if normalise == "imagenet" and channels != 3:
-        raise DataError("normalise=imagenet is for channels=3")
 
 
 def _domain(

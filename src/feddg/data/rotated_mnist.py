@@ -66,13 +66,16 @@ def rotate(images: Bytes, degrees: float) -> Bytes:
     """N×28×28 turned counter-clockwise about the centre: bilinear, 0 outside (PIL's rotate)."""
     from PIL import Image
 
-    if degrees == 0:
+    if degrees == 0 or not len(images):
         return images
-    turned = np.empty_like(images)
-    for k, image in enumerate(images):
-        canvas = Image.fromarray(image)
-        turned[k] = np.asarray(canvas.rotate(degrees, Image.Resampling.BILINEAR, fillcolor=0))
-    return turned
+    # four at once, as the colours of one picture that have nothing to do with each other
+    full = np.resize(images, (-(-len(images) // 4) * 4, *images.shape[1:]))
+    turned = []
+    height, width = images.shape[1:]
+    for four in full.reshape(-1, 4, height, width).transpose(0, 2, 3, 1):
+        canvas = Image.frombytes("CMYK", (width, height), four.tobytes())
+        turned.append(np.asarray(canvas.rotate(degrees, Image.Resampling.BILINEAR)))
+    return np.stack(turned).transpose(0, 3, 1, 2).reshape(full.shape)[: len(images)]
 
 
 def embedded_digits() -> tuple[Bytes, Bytes]:

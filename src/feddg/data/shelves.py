@@ -26,9 +26,10 @@ def plain(folder: Path) -> list[Path]:
 
 
 def files(folder: Path) -> list[Path]:
-    """The files in a folder but for hidden ones, sorted."""
+    """The files in a folder but for hidden ones, sorted; a link that leads nowhere is one, too."""
     with os.scandir(folder) as entries:
-        names = [e.name for e in entries if not e.name.startswith(".") and e.is_file()]
+        seen = [e for e in entries if not e.name.startswith(".")]
+        names = [e.name for e in seen if e.is_file() or not os.path.exists(e.path)]
     return [folder / name for name in sorted(names)]
 
 

@@ -117,7 +117,8 @@ def picked(names: Sequence[str], rows: Tensor) -> list[str]:
 
 
 def digest(names: Iterable[str]) -> str:
-    return blake2b("\n".join(sorted(names)).encode(), digest_size=8).hexdigest()
+    text = "\n".join(sorted(names)).encode(errors="surrogateescape")
+    return blake2b(text, digest_size=8).hexdigest()
 
 
 def differences(

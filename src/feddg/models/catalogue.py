@@ -93,6 +93,8 @@ def build(
             network = builder(name)(**options)
         except TypeError as error:
             raise ConfigError(f"model {name!r} refuses its options {options}: {error}") from error
+    if not isinstance(network, nn.Module):
+        raise ConfigError(f"model {name!r} makes a {type(network).__name__}, not a torch module")
     start = load_weights(network, weights, name, sha256) if weights else None
     network.__dict__[MARK] = Made(name, options, start)
     return network

@@ -10,8 +10,8 @@ from feddg.data.augment import augmentation
 from feddg.data.digits.part import Part
 from feddg.data.digits.sources import NAMES, READERS, around, digits, here
 from feddg.data.domain import Collection, Domain, Examples
-from feddg.data.folders import NORMALISE
-from feddg.data.listed import WAYS, check_images, image_options
+from feddg.data.folders import NORMALISE, check_images
+from feddg.data.listed import WAYS, image_options
 from feddg.data.spec import DataSpec, names
 from feddg.errors import ConfigError, DataError, unknown
 from feddg.seeds import generator
