@@ -44,6 +44,7 @@ def test_mlflow_has_every_point_once(tmp_path, monkeypatch):
             key = driven(tmp_path / "runs", opened([f"mlflow:{where}"]), known, wanted)
         client = MlflowClient(tracking_uri=where)
         home = client.get_experiment_by_name("feddg rotated-mnist")
+        assert home is not None
         [run] = client.search_runs([home.experiment_id])
         history = client.get_metric_history(run.info.run_id, "scores/test/m0/accuracy")
     assert run.info.run_name == key

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from feddg.benchmark.papers import Item
+from feddg.engines import one_thread
 from feddg.engines.compute import Compute
 from feddg.models import build
 from feddg.tasks import Classification
@@ -50,7 +51,7 @@ class Estimator:
 
     @property
     def said(self) -> str:
-        return SAID.format(device="the GPU" if self.how.on_gpu else "this processor")
+        return SAID.format(device="the GPU" if self.how.on_gpu else "one core here")
 
     def runs(self, item: Item) -> int:
         """Cells and seeds, before those that are the same run are put together."""
@@ -99,13 +100,14 @@ class Estimator:
             network = build(model, **options).to(device)
             x = torch.zeros(BATCH[small], *shape, device=device)
             y = torch.zeros(BATCH[small], dtype=torch.long, device=device)
-            task, times = Classification(tuple("0123456789")), []
-            while len(times) < 3 or sum(times) < PATIENCE:
-                began = time.perf_counter()
-                torch.autograd.grad(task.loss(network(x), y), list(network.parameters()))
-                if self.how.on_gpu:
-                    torch.cuda.synchronize()
-                times.append(time.perf_counter() - began)
+            task, times = Classification(tuple("0123456789")), list[float]()
+            with one_thread():  # as in training
+                while len(times) < 3 or sum(times) < PATIENCE:
+                    began = time.perf_counter()
+                    torch.autograd.grad(task.loss(network(x), y), list(network.parameters()))
+                    if self.how.on_gpu:
+                        torch.cuda.synchronize()
+                    times.append(time.perf_counter() - began)
             self.measured[model, shape] = min(times) / len(x)
         return self.measured[model, shape]
 

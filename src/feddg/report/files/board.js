@@ -77,7 +77,7 @@ function board(data, group) {
   const columns = [
     {
       key: "method", title: "method", first: "ascending", left: true, value: (r) => r.name, text: (r) => r.name,
-      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, r.name), h("small", {}, r.line)),
+      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, broken(r.name)), h("small", {}, r.line)),
     },
     {
       key: "average", title: "average", first, hint: "Over all domains, seed by seed",
