@@ -61,6 +61,15 @@ def test_bars_stand_side_by_side():
         assert [t.get_text() for t in drawn.axes[0].get_xticklabels()] == ["fedavg", "csac"]
 
 
+def test_a_bar_of_one_run_has_no_whisker_and_a_missing_one_keeps_its_place():
+    one = Series("t", ("a", "b", "c"), (1.0, 2.0, None))
+    for series, whiskers in ((one, 0), (replace(one, error=(0.5, None, None)), 1)):
+        with figure([replace(BARS, series=(series,))]) as drawn:
+            [ax] = drawn.axes
+            assert len(ax.collections) == whiskers
+            assert ax.get_xlim() == pytest.approx((-0.55, 2.55))
+
+
 def test_bars_begin_at_zero_unless_all_are_high_and_level():
     """All from 81 to 85: begins 60% of these 4 below, 78.6; ends a fifth of 6.4 above, 86.28."""
     assert span([(1.0, 1.0), (3.0, 3.0)]) is None

@@ -22,7 +22,7 @@ def bars(ax: "Axes", chart: Chart) -> None:
         points = known(one)
         places = [names.index(str(x)) - 0.4 + size * (k + 0.5) for x, _, _ in points]
         drawn = ax.bar(places, [y for _, y, _ in points], size * 0.92, color=colour,
-                       label=one.name, yerr=[e for _, _, e in points],
+                       label=one.name, yerr=reach(points),
                        error_kw={"elinewidth": 1, "capsize": 2, "ecolor": INK})  # fmt: skip
         if len(points) * len(chart.series) <= 8:
             ax.bar_label(drawn, fmt="%.3g", fontsize=7, padding=2)
@@ -32,11 +32,18 @@ def bars(ax: "Axes", chart: Chart) -> None:
         for tick in ax.get_xticklabels():
             tick.set_horizontalalignment("right")
             tick.set_rotation_mode("anchor")
+    ax.set_xlim(-0.55, len(names) - 0.45)  # also where the last have no bar
     ax.grid(axis="x", visible=False)
     ax.margins(y=0.22 if len(chart.series) > 1 else 0.08)  # room for the legend
     level = span([(y - e, y + e) for s in chart.series for _, y, e in known(s)])
     if "%" in chart.y and level:
         ax.set_ylim(*level)
+
+
+def reach(points: Sequence[tuple[float | str, float, float]]) -> list[float] | None:
+    """One run has no error, which is not one of 0."""
+    errors = [e for _, _, e in points]
+    return errors if any(errors) else None
 
 
 def bar_names(chart: Chart) -> tuple[str, ...]:
@@ -55,7 +62,7 @@ def lie(ax: "Axes", chart: Chart, names: list[str]) -> None:
         points = known(one)
         places = [names.index(str(x)) - 0.4 + size * (k + 0.5) for x, _, _ in points]
         ax.barh(places, [y for _, y, _ in points], size * 0.92, color=looks(chart)[one.name][0],
-                label=one.name, xerr=[e for _, _, e in points],
+                label=one.name, xerr=reach(points),
                 error_kw={"elinewidth": 1, "capsize": 2, "ecolor": INK})  # fmt: skip
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
