@@ -102,7 +102,7 @@ def test_rows_that_only_the_paper_has_stand_in_its_order(ours, tmp_path):
 def test_the_figures_command_is_whole(ours, tmp_path):
     [item] = find("csac", "fig6-pacs")
     ours({row.key: {} for row in item.rows})
-    notes = side_by_side(plan(item), tmp_path).notes
+    notes = side_by_side(plan(item, quick=True), tmp_path).notes
     assert any(n.startswith(f"`feddg figure csac-fig6 {tmp_path}` draws") for n in notes)
 
 
