@@ -99,6 +99,13 @@ def test_rows_that_only_the_paper_has_stand_in_its_order(ours, tmp_path):
     assert [r.name for r in beside.compared(some, tmp_path)] == ["Ind-Ensemble"]
 
 
+def test_the_figures_command_is_whole(ours, tmp_path):
+    [item] = find("csac", "fig6-pacs")
+    ours({row.key: {} for row in item.rows})
+    notes = side_by_side(plan(item, quick=True), tmp_path).notes
+    assert any(n.startswith(f"`feddg figure csac-fig6 {tmp_path}` draws") for n in notes)
+
+
 def test_a_quick_version_has_no_verdict(ours, tmp_path):
     ours({("FedAvg", ""): {"m45": {0: 93.66}}})
     wanted = plan(TABLE3, methods=("fedavg",), quick=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from feddg.benchmark.config import conform, made, read_toml, settings, to_toml, value_of
+from feddg.benchmark.experiment import from_toml
 from feddg.errors import ConfigError
 from feddg.recipe import Recipe
 
@@ -96,6 +97,13 @@ def test_settings_of_a_recipe():
     assert settings(Recipe, {"lr": "1", "steps": "none"}, "--set") == {"lr": 1.0, "steps": None}
     with pytest.raises(ConfigError, match="--set: steps must be a whole number, not 'two'"):
         settings(Recipe, {"steps": "two"}, "--set")
+
+
+def test_a_value_that_cannot_be_names_its_file(tmp_path):
+    """Among a hundred runs of a report one has to be found."""
+    (tmp_path / "config.toml").write_text('data = "pacs"\nmethod = "<b>"\ntargets = ["photo"]')
+    with pytest.raises(ConfigError, match=r"config\.toml: .*'<b>' is not a method"):
+        from_toml(tmp_path / "config.toml")
 
 
 def test_a_file_that_is_no_text(tmp_path):

@@ -108,9 +108,28 @@ def test_photographs_take_digits_without_a_gpu(monkeypatch):
 def test_whether_the_data_are_here(tmp_path):
     assert absent(TABLE3) == ""
     assert "needs the full MNIST" in absent(TABLE4)
+    for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images.idx3-ubyte"):
+        assert "has no file" in absent(TABLE4, {"root": str(tmp_path)})
+        (tmp_path / name).touch()
+    assert "no file t10k-labels-idx1-ubyte" in absent(TABLE4, {"root": str(tmp_path)})
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").touch()
     assert absent(TABLE4, {"root": str(tmp_path)}) == ""
     assert "there is no folder" in absent(TABLE4, {"root": str(tmp_path / "none")})
     assert absent(GA)
+
+
+def test_digits_and_wilds_that_are_not_whole_are_not_here(tmp_path):
+    """They have no survey of images; a folder of their name alone is not they."""
+    at = {"root": str(tmp_path)}
+    [five], [camelyon] = find("copa", "table4"), find("ppdg", "table1")
+    for name in ("mnist", "mnist_m", "usps"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train-images-idx3-ubyte").touch()
+    assert "has no svhn, syn of digit-five" in absent(five, at)
+    assert "no camelyon17 of WILDS: no metadata.csv with patches" in absent(camelyon, at)
+    (tmp_path / "camelyon17_v1.0" / "patches").mkdir(parents=True)
+    (tmp_path / "camelyon17_v1.0" / "metadata.csv").touch()
+    assert absent(camelyon, at) == ""
 
 
 def test_rows_of_other_sources_are_benches_of_their_own():

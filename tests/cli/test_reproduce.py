@@ -80,7 +80,7 @@ def test_no_name_is_the_list(capsys, monkeypatch):
         (("csac", "table3", "--methods", "x"), "unknown row of csac table3 'x'"),
         (("csac", "table3", "--shard", "3/2"), "--shard 3/2"),
         (("csac", "table3", "--seeds", "0"), "--seeds must be at least 1"),
-        (("ppdg", "table4"), "ppdg table4: rotated-mnist in DomainBed's protocol needs"),
+        (("ppdg", "table4"), "ppdg table4: protocol domainbed needs"),
     ],
 )
 def test_what_cannot_be(capsys, tmp_path, argv, sentence):

@@ -16,6 +16,13 @@ FIGURES = (
         ),
     ),
     Chart("bar", "bars", "bar", "", "", (Series(HOSTILE, ("a", "b"), (1.0, None), (0.5, None)),)),
+    Chart(
+        "ranks", "ranks", "line", "rank", "",
+        tuple(
+            Series(f"csac(position=False, channel=False, lam={k})", (k,), (k,), text=(f"{k}",))
+            for k in (1.0, 2.0, 3.0)
+        ),
+    ),
     Chart("scatter", "cloud", "scatter", "", "", (Series("s", (1.0, 2.0), (3.0, 4.0)),)),
 )  # fmt: skip
 

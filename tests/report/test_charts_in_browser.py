@@ -65,6 +65,17 @@ def test_every_kind_of_figure_can_be_read(seen, kind, keys, wanted):
     assert seen.run(TIP, f"[data-kind={kind}]") == wanted
 
 
+def test_long_names_beside_points_stay_in_their_picture(seen):
+    outside = seen.run(
+        "return [...document.querySelectorAll('.line text')].filter((t) => {"
+        "  const [own, all] = [t, t.closest('.canvas')].map((n) => n.getBoundingClientRect());"
+        "  return own.left < all.left - 1 || own.right > all.right + 1;"
+        "}).map((t) => t.textContent)"
+    )
+    assert seen.run("return document.querySelectorAll('.line text').length") >= 3
+    assert outside == []
+
+
 def test_a_heat_map_is_dark_where_it_is_low(seen):
     fills = seen.run(
         "return [...document.querySelectorAll('.heat rect')].map((r) => r.getAttribute('fill'))"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from feddg.errors import ConfigError
+from feddg.report.bars import span
 from feddg.report.charts import Chart, Series
-from feddg.report.draw import figure, levels, noted, rendered, span, write_charts
+from feddg.report.draw import figure, levels, noted, rendered, write_charts
 
 LINE = Chart(
     "toy", "A line", "line", "round", "accuracy (%)",
@@ -60,6 +61,15 @@ def test_bars_stand_side_by_side():
         assert [t.get_text() for t in drawn.axes[0].get_xticklabels()] == ["fedavg", "csac"]
 
 
+def test_a_bar_of_one_run_has_no_whisker_and_a_missing_one_keeps_its_place():
+    one = Series("t", ("a", "b", "c"), (1.0, 2.0, None))
+    for series, whiskers in ((one, 0), (replace(one, error=(0.5, None, None)), 1)):
+        with figure([replace(BARS, series=(series,))]) as drawn:
+            [ax] = drawn.axes
+            assert len(ax.collections) == whiskers
+            assert ax.get_xlim() == pytest.approx((-0.55, 2.55))
+
+
 def test_bars_begin_at_zero_unless_all_are_high_and_level():
     """All from 81 to 85: begins 60% of these 4 below, 78.6; ends a fifth of 6.4 above, 86.28."""
     assert span([(1.0, 1.0), (3.0, 3.0)]) is None
@@ -85,6 +95,36 @@ def test_ranks_are_named_at_their_points():
         assert [t.get_text() for t in ax.texts] == ["a: 1.00", "alike"]
         assert ax.get_legend() is None
         assert not ax.get_yticks().size
+
+
+def test_names_on_the_right_stand_left_of_their_points_and_all_stay_inside():
+    long = "csac(position=False, channel=False)"
+    points = tuple(
+        Series(f"{long}{k}", (float(k),), (9.0 - k,), text=(f"{long}: {k}",)) for k in range(1, 9)
+    )
+    with figure([Chart("ranks", "Ranks", "line", "rank", "", points)]) as drawn:
+        drawn.canvas.draw()
+        edge = drawn.bbox.width
+        boxes = [t.get_window_extent() for t in drawn.axes[0].texts]
+        assert all(box.x0 >= 0 and box.x1 <= edge for box in boxes)
+
+
+def test_many_long_names_are_read_from_left_to_right():
+    names = tuple(f"csac(lam=0.{k})" for k in range(9))
+    with figure([Chart("c", "Time", "bar", "", "s", (Series("t", names, (1.0,) * 9),))]) as drawn:
+        [ax] = drawn.axes
+        patches: Any = ax.patches
+        assert [t.get_text() for t in ax.get_yticklabels()] == list(names)
+        assert [p.get_width() for p in patches] == [1.0] * 9
+        assert ax.get_xlabel() == "s"
+
+
+def test_colours_come_again_with_other_dashes():
+    many = tuple(Series(f"m{k}", (1.0, 2.0), (1.0, float(k))) for k in range(12))
+    with figure([replace(LINE, series=many)]) as drawn:
+        looks: Any = [(v.get_color(), str(v.get_linestyle())) for v in drawn.axes[0].lines[:12]]
+        assert looks[0][0] == looks[10][0]
+        assert len(set(looks)) == 12
 
 
 def test_surfaces_side_by_side_have_one_scale():

@@ -21,7 +21,7 @@ def test_what_the_runs_can_give_is_shown_and_the_rest_passed_over(groups):
 def test_a_figure_asked_for_by_name_is_shown_or_refused(groups):
     asked = [c.key for c in shown(groups, ["rounds"])(groups[0])]
     assert {"rounds-m0", "rounds-m15"} <= set(asked)
-    with pytest.raises(ConfigError, match="copa-fig2 needs runs of the variants"):
+    with pytest.raises(ConfigError, match="copa-fig2 needs runs of two variants"):
         shown(groups, ["copa-fig2"])
     with pytest.raises(ConfigError, match="unknown figure 'csac-fig'"):
         shown(groups, ["csac-fig"])

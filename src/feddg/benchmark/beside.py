@@ -187,7 +187,7 @@ def notes(wanted: Plan, root: Path, failed: Mapping[str, str] | None) -> Iterato
     if lost:
         yield f"Failed: {said_once((runs[k].label, why) for k, why in lost.items() if k in runs)}."
     if wanted.item.chart:
-        yield f"`feddg figure {wanted.item.chart}` draws the figure from these runs."
+        yield f"`feddg figure {wanted.item.chart} {root}` draws the figure from these runs."
     if wanted.item.unstated and not wanted.stand_in:
         yield f"Unstated in the paper, and taken here: {'; '.join(wanted.item.unstated)}."
 

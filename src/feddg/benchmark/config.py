@@ -54,7 +54,10 @@ def made(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     for f in fields(cls):
         if f.name not in found and f.default is MISSING and f.default_factory is MISSING:
             raise ConfigError(f"{where} lacks the key {f.name!r}")
-    return cls(**found)
+    try:
+        return cls(**found)
+    except ConfigError as why:  # a value of the right type that cannot be
+        raise ConfigError(f"{where}: {why}") from None
 
 
 def typed(cls: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from feddg.benchmark.papers import Item
+from feddg.engines import one_thread
 from feddg.engines.compute import Compute
 from feddg.models import build
 from feddg.tasks import Classification
@@ -33,6 +34,7 @@ OFFICIAL = ("camelyon17", "poverty", "fmow")  # whose count above is of the trai
 # Multiplications per image of 224×224, in units of 10^9: what a step's time goes with.
 BILLIONS = {"alexnet": 0.7, "resnet18": 1.8, "resnet50": 4.1, "resnet101": 7.8, "densenet121": 2.9}
 SIZED = ("lenet", "digits-dg-cnn", "digit-five-cnn")  # that ask for the images' side
+PATIENCE = 0.3  # seconds of steps at least; more tell nothing more
 BATCH = {True: 32, False: 4}  # of what is measured: small networks, others
 SAID = (
     "Estimates are of training alone, at the paper's schedule and seeds, one run after the other;"
@@ -49,7 +51,7 @@ class Estimator:
 
     @property
     def said(self) -> str:
-        return SAID.format(device="the GPU" if self.how.on_gpu else "this processor")
+        return SAID.format(device="the GPU" if self.how.on_gpu else "one core here")
 
     def runs(self, item: Item) -> int:
         """Cells and seeds, before those that are the same run are put together."""
@@ -89,7 +91,7 @@ class Estimator:
         return self.step("resnet18", (3, 224, 224))
 
     def step(self, model: str, shape: tuple[int, ...]) -> float:
-        """Measured: the faster of two steps, after one that warms up."""
+        """Measured: the fastest of some steps, for others may be at work here, too."""
         if (model, shape) not in self.measured:
             small, device = model not in BILLIONS, self.how.target
             options: dict[str, Any] = {"channels": shape[0], "outputs": 10}
@@ -98,14 +100,15 @@ class Estimator:
             network = build(model, **options).to(device)
             x = torch.zeros(BATCH[small], *shape, device=device)
             y = torch.zeros(BATCH[small], dtype=torch.long, device=device)
-            task, times = Classification(tuple("0123456789")), []
-            for _ in range(3):
-                began = time.perf_counter()
-                torch.autograd.grad(task.loss(network(x), y), list(network.parameters()))
-                if self.how.on_gpu:
-                    torch.cuda.synchronize()
-                times.append(time.perf_counter() - began)
-            self.measured[model, shape] = min(times[1:]) / len(x)
+            task, times = Classification(tuple("0123456789")), list[float]()
+            with one_thread():  # as in training
+                while len(times) < 3 or sum(times) < PATIENCE:
+                    began = time.perf_counter()
+                    torch.autograd.grad(task.loss(network(x), y), list(network.parameters()))
+                    if self.how.on_gpu:
+                        torch.cuda.synchronize()
+                    times.append(time.perf_counter() - began)
+            self.measured[model, shape] = min(times) / len(x)
         return self.measured[model, shape]
 
 

@@ -17,7 +17,6 @@ from feddg.benchmark.table import scale
 from feddg.data.catalogue import resolve
 from feddg.data.domain import Collection
 from feddg.data.listed import IMAGE
-from feddg.data.places import home
 from feddg.engines.compute import Compute
 from feddg.errors import FeddgError, unknown
 from feddg.tasks import Task
@@ -181,42 +180,28 @@ def absent(item: Item, options: Mapping[str, str] | None = None) -> str:
     """Why the data are not here, in a sentence; "" where they are."""
     asked = {**item.data_options, **(options or {})}
     try:
-        _, values = resolve(item.data, asked)
+        spec, values = resolve(item.data, asked)
     except FeddgError as why:
         return str(why)
     root = values.get("root")
-    if (
-        values.get("protocol") == "domainbed"
-        and root is None
-        and not any(map(Path.is_dir, mnist()))
-    ):
-        return (
-            f"{item.data} in DomainBed's protocol needs the full MNIST, which is neither in"
-            f" {' nor in '.join(map(str, mnist()))}; name the folder with its four idx files:"
-            " --data-option root=…"
-        )
     if root is not None and not Path(root).expanduser().is_dir():
         return f"there is no folder {root} with {item.data}; name another by --data-option root=…"
-    return incomplete(item.data, tuple(sorted(asked.items())))
+    return (
+        incomplete(item.data, tuple(sorted(asked.items()))) if spec.survey else spec.lacking(values)
+    )
 
 
 @cache
 def incomplete(data: str, options: tuple[tuple[str, str], ...]) -> str:
-    """What a look at the files finds missing, where the data set can be looked at so."""
+    """What a survey of the images finds missing; it takes a second where they are many."""
     spec, values = resolve(data, dict(options))
-    if spec.survey is None:
-        return ""
+    assert spec.survey is not None
     looked = {k: v for k, v in values.items() if k not in IMAGE}
     try:
         unfit = spec.survey(**looked).unfit(values.get("split", "found"))
     except FeddgError as why:
         return str(why)
     return unfit[0] if unfit else ""
-
-
-def mnist() -> tuple[Path, Path]:
-    """Where the full MNIST is looked for."""
-    return home() / DIGITS, home() / "mnist"
 
 
 def replaced(item: Item, options: Mapping[str, str], how: Compute) -> str:

@@ -7,7 +7,7 @@ Numbers of the two protocols, or of the two directions, are not comparable.
 """
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,6 +31,7 @@ Bytes = NDArray[np.uint8]
 ANGLES = (0, 15, 30, 45, 60, 75)
 TASK = Classification(tuple("0123456789"))
 EMBEDDED = "rotated_mnist_digits.npz"
+PARTS, KINDS = ("train", "t10k"), (("images", 3), ("labels", 1))  # of MNIST; with dimensions
 TURNS = {"clockwise": -1, "counter-clockwise": 1}  # PIL counts angles counter-clockwise
 
 
@@ -98,14 +99,32 @@ def _embedded(direction: str) -> tuple[Domain, ...]:
 
 
 def _domainbed(direction: str, root: str | Path | None, seed: int) -> tuple[Domain, ...]:
-    homes = [home() / "rotated-mnist", home() / "mnist"]
-    found = Path(root) if root else next((p for p in homes if p.is_dir()), None)
-    if found is None:
-        raise DataError(
+    if gone := lacking({"protocol": "domainbed", "root": root}):
+        raise DataError(gone)
+    return _sixths(direction, _mnist(root).resolve(), seed)
+
+
+def _homes() -> tuple[Path, Path]:
+    return home() / "rotated-mnist", home() / "mnist"
+
+
+def _mnist(root: str | Path | None) -> Path:
+    return Path(root) if root else next((p for p in _homes() if p.is_dir()), _homes()[0])
+
+
+def lacking(values: Mapping[str, Any]) -> str:
+    """What the options would open and is not there: the full MNIST, or a file of it."""
+    root = values.get("root")
+    if values.get("protocol") != "domainbed":
+        return ""
+    if root is None and not any(map(Path.is_dir, _homes())):
+        return (
             "protocol domainbed needs the full MNIST, which is neither in"
-            f" {' nor in '.join(map(str, homes))}; name the folder with its four idx files by root="
+            f" {' nor in '.join(map(str, _homes()))}; name the folder with its four idx files by"
+            " root="
         )
-    return _sixths(direction, found.resolve(), seed)
+    files = [(f"{part}-{kind}", dims) for part in PARTS for kind, dims in KINDS]
+    return next((why for f in files if isinstance(why := _place(_mnist(root), *f), str)), "")
 
 
 @cache
@@ -140,7 +159,7 @@ def _labels(labels: Bytes) -> Tensor:
 
 def full_mnist(root: str | Path) -> tuple[Bytes, Bytes]:
     """All 70,000 images and labels, training set first, from a folder of idx files."""
-    parts = [mnist_part(root, part) for part in ("train", "t10k")]
+    parts = [mnist_part(root, part) for part in PARTS]
     images, labels = zip(*parts, strict=True)
     return np.concatenate(images), np.concatenate(labels)
 
@@ -162,12 +181,20 @@ def mnist_part(root: str | Path, part: str) -> tuple[Bytes, Bytes]:
 
 
 def _idx(root: Path, stem: str, dims: int) -> tuple[Path, Bytes]:
+    found = _place(root, stem, dims)
+    if isinstance(found, str):
+        raise DataError(found)
+    return found, read_idx(found, dims)
+
+
+def _place(root: Path, stem: str, dims: int) -> Path | str:
+    """The file, or the sentence that there is none."""
     names = [f"{stem}{mark}idx{dims}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
     for folder in (root, root / "raw", root / "MNIST" / "raw"):  # as torchvision leaves them
         for name in names:
             if (folder / name).is_file():
-                return folder / name, read_idx(folder / name, dims)
-    raise DataError(
+                return folder / name
+    return (
         f"{root} has no file {names[0]} (or {names[1]}); the four files of MNIST are needed there"
     )
 

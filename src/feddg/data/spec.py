@@ -28,6 +28,10 @@ def unlike(path: Path) -> float:
     return 0.0
 
 
+def whole(values: Mapping[str, Any]) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class DataSpec:
     """An entry of `feddg data list`; `options` turns the text of an option into its value.
@@ -36,6 +40,8 @@ class DataSpec:
     layouts   the layouts on disk that are recognised, each in words
     survey    for images: what lies there, undecoded, with all that is wrong; takes what `open`
               does but how images are read
+    lacking   for those without a survey: what a look at the files, and not into them, finds missing
+              of what these options would open, in a sentence; "" where nothing is
     likeness  1 where a folder has the layout of this very set, less where something is missing
     made_of   other sets; where all of them are at hand this one is
     yours     the user's own data: `root` has no default
@@ -57,6 +63,7 @@ class DataSpec:
     counts: Mapping[str, int] = field(default_factory=dict)
     layouts: tuple[str, ...] = ()
     survey: Callable[..., Any] | None = None
+    lacking: Callable[[Mapping[str, Any]], str] = whole
     likeness: Callable[[Path], float] = unlike
     made_of: tuple[str, ...] = ()
     yours: bool = False

@@ -68,6 +68,17 @@ def likeness(name: str, *marks: str) -> Callable[[Path], float]:
     return like
 
 
+def lacking(name: str, *marks: str) -> Callable[[Mapping[str, Any]], str]:
+    """The same look, for who wants to train: in a sentence what is missing."""
+    like = likeness(name, *marks)
+
+    def look(values: Mapping[str, Any]) -> str:
+        root = Path(values["root"])
+        return "" if like(root) else f"{root} has no {name} of WILDS: no {' with '.join(marks)}"
+
+    return look
+
+
 def table(path: Path, columns: Sequence[str]) -> Columns:
     """The named columns of a CSV, as text."""
     try:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import cycle
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -11,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from feddg.checkpoint import write_whole
 from feddg.errors import ConfigError, unknown
+from feddg.report.bars import bar_names, bars, lying
 from feddg.report.charts import Chart, Series
+from feddg.report.marks import COLOURS, DASHES, FAINT, INK, known, looks, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind people tell apart; black and wine come last.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000",
-           "#882255", "#999933")  # fmt: skip
-MARKERS = "osD^vPX*<>"
-INK, FAINT = "#333333", "#DDDDDD"
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False,
@@ -65,7 +61,8 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
     across = min(len(charts), 2 if even(charts) else ACROSS)
     down = ceil(len(charts) / across)
     with mpl.rc_context(STYLE):
-        drawn = Figure(figsize=(max(WIDTH * across, 5.2), HEIGHT * down + 0.6))
+        height = max(HEIGHT, *(0.22 * len(bar_names(c)) for c in charts)) * down + 0.6
+        drawn = Figure(figsize=(max(WIDTH * across, 5.2), height))
         FigureCanvasAgg(drawn)
         drawn.set_layout_engine("constrained")
         level = len({(c.kind, c.y) for c in charts}) == 1 and charts[0].kind == "line"
@@ -77,9 +74,12 @@ def figure(charts: Sequence[Chart]) -> "Iterator[Figure]":
                 ax.set_ylabel("")
         for ax in list(grid.flat)[len(charts) :]:
             ax.set_axis_off()
-        if shared and len(named(charts[0])) > 1:
-            handles, names = grid.flat[0].get_legend_handles_labels()
-            drawn.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6))
+        handles, names = grid.flat[0].get_legend_handles_labels()
+        if shared and len(names) > 1:
+            fit = int(drawn.get_figwidth() / (0.6 + 0.065 * max(map(len, names))))
+            ncols = max(1, min(len(names), 6, fit))
+            drawn.set_figheight(height + 0.16 * ceil(len(names) / ncols))
+            drawn.legend(handles, names, loc="outside upper center", ncols=ncols)
         text = fill(noted(charts), int(22 * drawn.get_figwidth()))
         drawn.supxlabel(text, fontsize=6, color="#888888", x=0.01, ha="left")
         yield drawn
@@ -99,10 +99,6 @@ def noted(charts: Sequence[Chart]) -> str:
     return f"{heads.pop()}. " + ". ".join(n.partition(". ")[2] for n in notes)
 
 
-def named(chart: Chart) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(s.name for s in chart.series))
-
-
 def panel(ax: "Axes", chart: Chart, legend: bool = True, levels: Sequence[float] = ()) -> None:
     ax.set_title(fill(chart.title, 44))
     ax.set_xlabel(chart.x)
@@ -115,21 +111,9 @@ def panel(ax: "Axes", chart: Chart, legend: bool = True, levels: Sequence[float]
         ax.axhline(chart.reference, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     if legend and len(named(chart)) > 1 and ax.get_legend_handles_labels()[0]:
         most = {"line": 6, "bar": 2}.get(chart.kind, 0)  # names for which there is room inside
-        many = len(named(chart)) > most
+        many = len(named(chart)) > most or lying(chart)
         ax.legend(loc="upper left" if many else "best", ncols=1 + (len(named(chart)) > 12),
                   **({"bbox_to_anchor": (1.0, 1.0)} if many else {}))  # fmt: skip
-
-
-def looks(chart: Chart) -> dict[str, tuple[str, str]]:
-    """{series: colour and marker}; series of one name share theirs."""
-    return dict(zip(named(chart), zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
-
-
-def known(series: Series) -> list[tuple[float | str, float, float]]:
-    """The points that are there, with their errors."""
-    errors = series.error or (None,) * len(series.x)
-    return [(x, y, e or 0.0) for x, y, e in zip(series.x, series.y, errors, strict=True)
-            if y is not None]  # fmt: skip
 
 
 def lines(ax: "Axes", chart: Chart) -> None:
@@ -139,13 +123,15 @@ def lines(ax: "Axes", chart: Chart) -> None:
     if not chart.y:
         ranks(ax, chart)
         return
+    order = named(chart)
     for one, label in labelled(chart):
         colour, marker = looks(chart)[one.name]
+        again = order.index(one.name) // len(COLOURS)  # colours come again with other dashes
         points = known(one)
         x, y, e = (list(v) for v in zip(*points, strict=True)) if points else ([], [], [])
         few = len(points) <= 12
         ax.plot(x, y, color=colour, marker=marker if few else "", label=label,
-                linestyle=(0, (4, 2)) if one.dashed else "-")  # fmt: skip
+                linestyle=(0, (4, 2)) if one.dashed else DASHES[again % len(DASHES)])  # fmt: skip
         if any(e) and few:
             ax.errorbar(x, y, yerr=e, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
         elif any(e):
@@ -161,19 +147,26 @@ def lines(ax: "Axes", chart: Chart) -> None:
 
 def ranks(ax: "Axes", chart: Chart) -> None:
     """Points without a height that means anything: each named beside it, and bars below."""
+    most = max(float(v) for s in chart.series for v in s.x)
+    alike = [s for s in chart.series if len(s.x) > 1]
     for one in chart.series:
         x, y = [float(v) for v in one.x], [v for v in one.y if v is not None]
         if len(x) == 1:
             colour, marker = looks(chart)[one.name]
             ax.plot(x, y, color=colour, marker=marker, markersize=6)
-            ax.annotate(one.text[0], (x[0], y[0]), textcoords="offset points", xytext=(8, 0),
+            left = x[0] > (1 + most) / 2  # where there is room
+            ax.annotate(one.text[0], (x[0], y[0]), textcoords="offset points",
+                        xytext=(-8 if left else 8, 0), ha="right" if left else "left",
                         va="center")  # fmt: skip
         else:
             ax.plot(x, y, color=INK, linewidth=3.5, solid_capstyle="round")
-            ax.annotate(one.name, (x[-1], y[-1]), textcoords="offset points", xytext=(8, 0),
-                        va="center", color="#888888", fontsize=8)  # fmt: skip
-    most = max(float(v) for s in chart.series for v in s.x)
-    ax.set_xlim(0.8, most + 0.45 * (most - 0.8))  # room for the names
+    if alike:  # one word for all, below the last
+        middle, low = sum(map(float, alike[-1].x)) / 2, alike[-1].y[0] or 0
+        ax.annotate(alike[-1].name, (middle, low), textcoords="offset points",
+                    xytext=(0, -5), ha="center", va="top", color="#888888", fontsize=8)  # fmt: skip
+    edge = 0.05 * (most - 1) or 0.5
+    ax.set_xlim(1 - edge, most + edge)
+    ax.margins(y=0.08)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
 
@@ -184,42 +177,6 @@ def labelled(chart: Chart) -> Iterator[tuple[Series, str]]:
     for one in chart.series:
         yield one, "" if one.name in seen else one.name
         seen.add(one.name)
-
-
-def bars(ax: "Axes", chart: Chart) -> None:
-    """Groups of bars side by side. Percentages that are all high do not begin at zero."""
-    names = list(dict.fromkeys(str(x) for s in chart.series for x in s.x))
-    size = 0.8 / len(chart.series)
-    for k, one in enumerate(chart.series):
-        colour, _ = looks(chart)[one.name]
-        points = known(one)
-        places = [names.index(str(x)) - 0.4 + size * (k + 0.5) for x, _, _ in points]
-        drawn = ax.bar(places, [y for _, y, _ in points], size * 0.92, color=colour,
-                       label=one.name, yerr=[e for _, _, e in points],
-                       error_kw={"elinewidth": 1, "capsize": 2, "ecolor": INK})  # fmt: skip
-        if len(points) * len(chart.series) <= 8:
-            ax.bar_label(drawn, fmt="%.3g", fontsize=7, padding=2)
-    ax.set_xticks(range(len(names)), names)
-    if len(names) > 3 or max(map(len, names)) > 12:
-        ax.tick_params("x", rotation=25)
-        for tick in ax.get_xticklabels():
-            tick.set_horizontalalignment("right")
-            tick.set_rotation_mode("anchor")
-    ax.grid(axis="x", visible=False)
-    ax.margins(y=0.22 if len(chart.series) > 1 else 0.08)  # room for the legend
-    level = span([(y - e, y + e) for s in chart.series for _, y, e in known(s)])
-    if "%" in chart.y and level:
-        ax.set_ylim(*level)
-
-
-def span(values: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Of (value - error, value + error): None, as usual, unless all are high and nearly level."""
-    low = min((v for v, _ in values), default=0.0)
-    high = max((v for _, v in values), default=0.0)
-    if low <= 0 or high - low >= 0.25 * high:
-        return None
-    low -= max(0.6 * (high - low), 0.02 * high)
-    return low, high + 0.2 * (high - low)
 
 
 def scatter(ax: "Axes", chart: Chart) -> None:

@@ -107,6 +107,15 @@ def test_no_figure_mixes_protocols(hospitals):
         figure("rounds").charts([*hospitals, other])
 
 
+def test_a_folder_of_several_papers_has_a_figure_of_the_one_that_fits(hospitals, pictures):
+    """As after `feddg reproduce` of this and that: the runs of one data set have λ, not others."""
+    alone = figure("ppdg-fig1").charts(hospitals)
+    assert figure("ppdg-fig1").charts([*pictures, *hospitals]) == alone
+    assert figure("copa-fig4").charts([*hospitals, *pictures])[0].series
+    with pytest.raises(Lacking, match="figure ga-fig3 needs"):
+        figure("ga-fig3").charts(pictures)
+
+
 def test_runs_are_narrowed_to_a_target_or_a_method(hospitals):
     of_csac = narrowed(hospitals, "va", "csac(lam=0.6)")
     assert {r.experiment.method.partition("(")[0] for r in of_csac} == {"csac"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from feddg.report.figures.common import Lacking
 from feddg.report.figures.variants import copa_agreement, copa_collaboration, copa_normalisation
 from tests.report.stored import stored
 
@@ -18,9 +19,15 @@ def test_bars_are_averages_over_targets_under_the_papers_names():
     assert bars.x[:2] == ("COPA (CoFC)", "w/o CoFC")
     assert bars.y == pytest.approx((85, None, None, None, None))
     assert "copa(branch='none')" in chart.note
-    other = copa_normalisation(runs)
+    other = copa_normalisation([*runs, stored("copa(norm='bn')", "m0", accuracies=(0.7,))])
     assert other.series[0].y[0] == pytest.approx(85)
     assert len(other.series[0].x) == 6
+
+
+def test_a_bar_alone_compares_nothing():
+    runs = [stored("copa", "m0", accuracies=(0.8,))]
+    with pytest.raises(Lacking, match="copa-fig3 needs runs of two variants"):
+        copa_normalisation(runs)
 
 
 def test_agreement_has_bars_by_target():

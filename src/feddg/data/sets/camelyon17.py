@@ -18,6 +18,7 @@ from feddg.data.wilds import (
     Rows,
     domains,
     folder,
+    lacking,
     likeness,
     normalisation,
     protocol,
@@ -98,5 +99,6 @@ SPEC = DataSpec(
         "hospital4": 146_722,
     },
     layouts=("WILDS",),
+    lacking=lacking("camelyon17", "metadata.csv", "patches"),
     likeness=likeness("camelyon17", "metadata.csv", "patches"),
 )

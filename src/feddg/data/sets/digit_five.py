@@ -1,5 +1,6 @@
 """Digit-Five: digits by hand, in colour, from house numbers, synthetic, and from letters."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,8 @@ def load(
             f"digit-five: train={train} and test={test} cannot be negative, repeat={repeat} is at"
             " least 1"
         )
-    gone = [name for name in domains or NAMES if not around(Path(root), name)]
-    if gone:
-        raise DataError(
-            f"{root} has no {', '.join(gone)} of digit-five, neither a folder nor files that are"
-            f" called so; what is there opens by domains={','.join(here(Path(root))) or '…'}"
-        )
+    if gone := lacking({"root": root, "domains": domains}):
+        raise DataError(gone)
     made, layouts = [], []
     for name in domains or tuple(NAMES):
         words, parts = digits(Path(root), name)
@@ -98,6 +95,17 @@ def _domain(
     return Domain(name, Examples(x, y), divided if splits else {}, numbers)
 
 
+def lacking(values: Mapping[str, Any]) -> str:
+    root = Path(values["root"])
+    gone = [name for name in values.get("domains") or NAMES if not around(root, name)]
+    if not gone:
+        return ""
+    return (
+        f"{root} has no {', '.join(gone)} of digit-five, neither a folder nor files that are"
+        f" called so; what is there opens by domains={','.join(here(root)) or '…'}"
+    )
+
+
 def likeness(root: Path) -> float:
     """A part of it will do; USPS is what the other sets of digits do not have."""
     found = here(root)
@@ -123,6 +131,7 @@ SPEC = DataSpec(
     },
     counts={"mnist": 34000, "mnist_m": 34000, "svhn": 34000, "syn": 34000, "usps": 9298},
     layouts=tuple(READERS),
+    lacking=lacking,
     likeness=likeness,
     notes="domains=mnist,mnist_m,usps opens a part of it. USPS is taken whole, its training set"
     " three times.",

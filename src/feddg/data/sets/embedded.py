@@ -25,6 +25,7 @@ ROTATED_MNIST = DataSpec(
         "seed": int,
         "augment": augmentation,
     },
+    lacking=rotated_mnist.lacking,
     notes="The two protocols, and the two directions, are not comparable.",
     layouts=("MNIST's four idx files, plain or .gz, in root, root/raw or root/MNIST/raw",),
 )

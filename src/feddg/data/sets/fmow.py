@@ -20,6 +20,7 @@ from feddg.data.wilds import (
     Rows,
     domains,
     folder,
+    lacking,
     likeness,
     normalisation,
     protocol,
@@ -142,5 +143,6 @@ SPEC = DataSpec(
     },
     notes="The `seq` images are left out. Early years lack classes: --allow-missing-classes.",
     layouts=("WILDS",),
+    lacking=lacking("fmow", "rgb_metadata.csv", "country_code_mapping.csv"),
     likeness=likeness("fmow", "rgb_metadata.csv", "country_code_mapping.csv"),
 )

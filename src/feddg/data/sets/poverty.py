@@ -17,7 +17,7 @@ from feddg.data.domain import Collection
 from feddg.data.floats import DTYPES, stored_floats
 from feddg.data.spec import DataSpec
 from feddg.data.transforms import Full
-from feddg.data.wilds import WAYS, Rows, domains, folder, likeness, protocol, table, values
+from feddg.data.wilds import WAYS, Rows, domains, folder, lacking, likeness, protocol, table, values
 from feddg.errors import DataError, unknown
 from feddg.tasks import Regression
 
@@ -131,5 +131,6 @@ SPEC = DataSpec(
     notes="Scores are Pearson's r, and that of the worse of urban and rural (worst_group); with"
     " unseen=pooled over all test countries at once, as published.",
     layouts=("WILDS",),
+    lacking=lacking("poverty", "dhs_metadata.csv", "images"),
     likeness=likeness("poverty", "dhs_metadata.csv", "images"),
 )

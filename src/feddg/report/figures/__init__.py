@@ -7,6 +7,8 @@ from feddg.benchmark.stored import StoredRun
 from feddg.errors import unknown
 from feddg.report.charts import Chart
 from feddg.report.figures import accuracy, features, summary, surface, traces, variants
+from feddg.report.figures.common import Lacking, apart
+from feddg.report.groups import Group, grouped
 
 Make = Callable[[Sequence[StoredRun]], Chart | tuple[Chart, ...]]
 
@@ -22,7 +24,18 @@ class Figure:
     needs: str = ""
 
     def charts(self, runs: Sequence[StoredRun]) -> tuple[Chart, ...]:
-        found = self.make(runs)
+        """Of that protocol among the runs which has what it needs; of two, neither is chosen."""
+        fit, unfit = list[tuple[Group, Chart | tuple[Chart, ...]]](), list[Lacking]()
+        for group in grouped(runs):
+            try:
+                fit.append((group, self.make(group.runs)))
+            except Lacking as why:
+                unfit.append(why)
+        if not fit:
+            raise unfit[0]
+        if len(fit) > 1:
+            raise apart([group for group, _ in fit])
+        [(_, found)] = fit
         return (found,) if isinstance(found, Chart) else found
 
 

@@ -33,12 +33,16 @@ def one_protocol(runs: Sequence[StoredRun]) -> Group:
     """Numbers of different protocols never share a figure."""
     groups = grouped(runs)
     if len(groups) > 1:
-        titles = " | ".join(g.title for g in groups)
-        raise ConfigError(
-            f"these runs are of {len(groups)} protocols, whose numbers do not compare ({titles});"
-            " name folders with runs of one"
-        )
+        raise apart(groups)
     return groups[0]
+
+
+def apart(groups: Sequence[Group]) -> ConfigError:
+    titles = " | ".join(g.title for g in groups)
+    return ConfigError(
+        f"these runs are of {len(groups)} protocols, whose numbers do not compare ({titles});"
+        " name folders with runs of one"
+    )
 
 
 def distinct(runs: Iterable[StoredRun]) -> list[StoredRun]:

@@ -28,13 +28,14 @@ def ranks(runs: Sequence[StoredRun]) -> Chart:
         Series(name, (rank,), (places[name],), text=(f"{name}: {rank:.2f}",))
         for name, rank in ranking.ranks.items()
     )
+    gap = max(0.4, len(names) / 20)  # clear of the last name, however many there are
     cliques = tuple(
         Series(
             ALIKE, (ranking.ranks[alike[0]], ranking.ranks[alike[-1]]), (y, y),
             text=(", ".join(alike),) * 2,
         )
         for i, alike in enumerate(ranking.alike)
-        for y in (0.6 - 0.25 * i,)
+        for y in (1 - gap * (i + 1),)
     )  # fmt: skip
     x = f"average rank (critical difference {ranking.difference:.2f})"
     note = " ".join([group.title + ".", *ranks_told(ranking)])

@@ -27,6 +27,8 @@ from feddg.report.groups import Group, in_order
 
 Rows = dict[str, list[StoredRun]]
 
+MEAN_GAP = "mean of the sites' gaps"
+
 
 def having(group: Group, has: Callable[[Record], object]) -> tuple[str, Rows]:
     """The first target on which some method has it in every round, and the runs that do."""
@@ -153,20 +155,21 @@ def gaps(runs: Sequence[StoredRun]) -> Charts:
             "ga-fig3", "two rounds or more of ga, and of ga(step=0.0) to compare with",
             f'feddg bench {group.runs[0].experiment.data} --methods "ga,ga(step=0.0)"',
         )  # fmt: skip
-    note = told(group, found)
+    note, of_one = told(group, found), f"{next(iter(rows))}: " if len(rows) == 1 else ""
     bars = (
-        Chart(f"ga-fig3-{key}", f"{title} after the last round", "bar", "around",
+        Chart(f"ga-fig3-{key}", f"{of_one}{title} after the last round", "bar", "around",
               "generalisation gap", paired(rows, of), note)
         for key, title, of in (
-            ("mean", "Mean of the sites' gaps", fmean), ("deviation", "Their deviation", pstdev),
+            ("mean", MEAN_GAP, fmean), ("deviation", "deviation of the sites' gaps", pstdev),
         )
     )  # fmt: skip
     lines = tuple(
         over_rounds(row, same, lambda k: fmean(g) if (g := gaps_of(k)) else None)
         for row, same in rows.items()
     )
-    title = "Mean of the sites' gaps"
-    over = Chart("ga-fig3-rounds", title, "line", "round", "generalisation gap", lines, note)
+    over = Chart(
+        "ga-fig3-rounds", of_one + MEAN_GAP, "line", "round", "generalisation gap", lines, note
+    )
     return (*bars, over)
 
 

@@ -44,7 +44,7 @@ def copa_normalisation(runs: Sequence[StoredRun]) -> Chart:
 def averages(runs: Sequence[StoredRun], key: str, title: str, variants: Mapping[str, str]) -> Chart:
     group = one_protocol(runs)
     rows = {label: short(spec) for label, spec in variants.items()}
-    if not any(row in group.scores for row in rows.values()):
+    if sum(row in group.scores for row in rows.values()) < 2:
         raise absent(key, group.runs[0], variants)
     numbers = [
         cells(row, group.scores.get(row, {}), group.targets).average for row in rows.values()
@@ -58,7 +58,7 @@ def copa_agreement(runs: Sequence[StoredRun]) -> Chart:
     group = one_protocol(runs)
     rows = {label: short(spec) for label, spec in FIG_4.items()}
     found = {label: row for label, row in rows.items() if row in group.scores}
-    if not found:
+    if len(found) < 2:
         raise absent("copa-fig4", group.runs[0], FIG_4, " --task uda")
     series = tuple(
         numbered(label, group.targets, cells(row, group.scores[row], group.targets).numbers)
@@ -71,7 +71,7 @@ def copa_agreement(runs: Sequence[StoredRun]) -> Chart:
 def absent(key: str, run: StoredRun, variants: Mapping[str, str], more: str = "") -> Exception:
     methods = ",".join(variants.values())
     command = f'feddg bench {run.experiment.data} --methods "{methods}"{more}'
-    return lacking(key, "runs of the variants", command)
+    return lacking(key, "runs of two variants or more", command)
 
 
 def noted(title: str, rows: Mapping[str, str], numbers: Sequence[object]) -> str:

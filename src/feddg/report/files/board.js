@@ -77,7 +77,7 @@ function board(data, group) {
   const columns = [
     {
       key: "method", title: "method", first: "ascending", left: true, value: (r) => r.name, text: (r) => r.name,
-      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, r.name), h("small", {}, r.line)),
+      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, broken(r.name)), h("small", {}, r.line)),
     },
     {
       key: "average", title: "average", first, hint: "Over all domains, seed by seed",
@@ -133,7 +133,12 @@ function numberCell(data, group, row, column, cell, seeds, best) {
       type: "button", class: "number", "aria-haspopup": "dialog",
       onclick: () => behind(data, group, row, column, cell),
     }, shownNumber(cell.number, seeds)),
-    cell.paper ? h("small", { class: "theirs" }, `paper ${decimals(cell.paper.value)}`) : null);
+    cell.paper ? h("small", { class: "theirs" }, `paper ${theirs(cell.paper)}`) : null);
+}
+
+// As printed; some papers have no ±.
+function theirs(paper) {
+  return decimals(paper.value) + (paper.error === null ? "" : ` ± ${decimals(paper.error)}`);
 }
 
 // Averages as dots with their errors on one scale; a paper's number is a ring.
@@ -163,7 +168,7 @@ function paperColumns(group) {
   return [
     { key: "paper", title: "paper", hint: "The published average, of the same protocol",
       value: (r) => r.paper?.value ?? null, text: (r) => decimals(r.paper?.value),
-      cell: (r) => h("td", { title: r.paper?.source }, decimals(r.paper?.value)) },
+      cell: (r) => h("td", { title: r.paper?.source }, r.paper ? theirs(r.paper) : GAP) },
     { key: "difference", title: "Δ", hint: "Ours less the paper's", value: gap, text: (r) => signed(gap(r)),
       cell: (r) => h("td", {}, signed(gap(r))) },
   ];

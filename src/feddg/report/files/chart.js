@@ -35,11 +35,12 @@ function chart(spec, options = {}) {
     class: "canvas", tabindex: "0", role: "group", "aria-roledescription": "chart",
     "aria-label": `${options.title ?? spec.title}: arrow keys read its values`,
   });
-  const draw = picture({ ...spec, bare: options.bare }, canvas, colours, seen, options.height);
+  const apart = spec.kind === "line" ? spec.series.filter(isNamed).length : 0;
+  const draw = picture({ ...spec, bare: options.bare }, canvas, colours, seen, Math.max(options.height ?? 230, 40 + 16 * apart));
   seen.follow(draw);
   new ResizeObserver(draw).observe(canvas);
   const title = options.title ?? spec.title;
-  const names = spec.series.filter((line) => !line.z).map((line) => line.name);
+  const names = spec.series.filter((line) => !line.z && !(apart && isNamed(line))).map((line) => line.name);
   return h("figure", { class: "chart", "data-kind": spec.kind },
     title ? h("figcaption", {}, title) : null,
     canvas,

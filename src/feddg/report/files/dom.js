@@ -20,6 +20,11 @@ function s(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
+// A method's name, which may end a line after its own marks and nowhere else.
+function broken(name) {
+  return name.split(/(?<=[(=,+:])/).flatMap((word, i) => (i ? [document.createElement("wbr"), word] : [word]));
+}
+
 // For those who listen: the page has one place that speaks.
 function say(text) {
   document.getElementById("said").textContent = text;

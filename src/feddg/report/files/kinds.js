@@ -77,7 +77,7 @@ function linePicture(given) {
         ...(run.length === 1 || line.x.length <= 16
           ? run.map(([cx, cy]) => s("circle", { cx, cy, r: line.x.length > 1 ? 2.2 : 4 })) : []),
       ]).filter(Boolean),
-      line.x.length === 1 && line.text ? s("text", { x: points[0][0] + 9, y: points[0][1] + 4 }, line.name) : []));
+      isNamed(line) ? beside(line.name, points[0][0], points[0][1], width) : []));
   }
   const marks = Array.from(new Set(lines.flatMap((l) => l.x)));
   if (!x.names) marks.sort((a, b) => a - b);
@@ -93,6 +93,19 @@ function linePicture(given) {
     s("line", { x1: stop.x, x2: stop.x, y1: 24, y2: foot }),
     ...stop.lines.map((l) => s("circle", { class: l.tint, cx: stop.x, cy: l.y, r: 4 })),
   ]);
+}
+
+// A single point with words of its own has its name beside it, and needs no legend.
+function isNamed(line) {
+  return line.x.length === 1 && Boolean(line.text?.length);
+}
+
+// On the side that has more room; where that is too little the name ends early.
+function beside(name, x, y, width) {
+  const left = x > width / 2;
+  const fits = Math.max(3, Math.floor((left ? x : width - x) / 6.1) - 3);
+  return s("text", { x: x + (left ? -9 : 9), y: y + 4, "text-anchor": left ? "end" : "start" },
+    s("title", {}, name), name.length > fits ? `${name.slice(0, fits)}…` : name);
 }
 
 // Unbroken runs of points.

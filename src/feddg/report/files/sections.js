@@ -56,7 +56,7 @@ function cost(group) {
   const sends = (r) => r.reveals.sends.map(([name]) => name).join(", ") || "nothing";
   const table = sortable([
     { key: "method", title: "method", first: "ascending", left: true, value: (r) => r.name, text: (r) => r.name,
-      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, r.name)) },
+      cell: (r) => h("th", { scope: "row" }, h("span", { class: "name" }, broken(r.name))) },
     plain("seconds", "time", "Of a run, on the mean", (r) => r.seconds, (r) => seconds(r.seconds)),
     plain("up", "sent up", "By all sites of a run", (r) => r.up, (r) => bytes(r.up)),
     plain("down", "sent down", "To all sites of a run", (r) => r.down, (r) => bytes(r.down)),
