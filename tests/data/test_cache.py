@@ -64,12 +64,12 @@ def test_the_second_time_nothing_is_decoded(paths, decoded):
     first = images.stored(paths, SIZE, 3)
     assert sorted(decoded) == [path.name for path in paths]
     assert torch.equal(first, expected())
-    assert files(kept(paths)) == [".u8"]
+    assert files(kept(paths)) == [".is", ".u8"]
     decoded.clear()
     second = images.stored(paths, SIZE, 3)
     assert decoded == []
     assert torch.equal(second, expected())
-    (whole,) = kept(paths).iterdir()
+    (whole,) = kept(paths).glob("*.u8")
     assert whole.name.startswith("pictures-6x3-")
     assert whole.read_bytes() == expected().contiguous().numpy().tobytes()
 
@@ -77,7 +77,7 @@ def test_the_second_time_nothing_is_decoded(paths, decoded):
 def test_it_is_mapped_and_writing_to_it_stays_here(paths):
     images.stored(paths, SIZE, 3)
     x = images.stored(paths, SIZE, 3)
-    (whole,) = kept(paths).iterdir()
+    (whole,) = kept(paths).glob("*.u8")
     if sys.platform == "linux":
         assert str(whole) in Path("/proc/self/maps").read_text()
     x[0] = 99
@@ -103,12 +103,33 @@ def test_what_changes_the_pixels_changes_the_key(paths, decoded):
         names.add(cache.entry(*given).name)
     images.stored(paths, SIZE, 3)
     Image.new("RGB", (SIZE, SIZE), (7, 7, 7)).save(paths[5])
-    os.utime(paths[5], ns=(0, 12345))
     names.add(cache.entry(paths, SIZE, 3).name)
     assert len(names) == 5
     decoded.clear()
     assert images.stored(paths, SIZE, 3)[5].unique().item() == 7
     assert len(decoded) == N
+
+
+def test_other_times_and_names_of_the_same_bytes_are_not_decoded_again(paths, decoded, monkeypatch):
+    """The bytes are read anew then, once; not where nothing has changed."""
+    read = []
+    plain = cache.bytes_of
+    monkeypatch.setattr(cache, "bytes_of", lambda path: read.append(path) or plain(path))
+    images.stored(paths, SIZE, 3)
+    assert len(read) == N
+    images.stored(paths, SIZE, 3)
+    assert len(read) == N
+    for path in paths:
+        os.utime(path, ns=(0, 12345))
+    renamed = [path.rename(path.with_stem(f"picture{path.stem}")) for path in paths]
+    decoded.clear()
+    assert torch.equal(images.stored(renamed, SIZE, 3), expected())
+    assert decoded == []
+    assert len(read) == 2 * N
+    (kept(paths) / f"{cache.stamp(renamed)}.is").write_text("damaged")
+    assert torch.equal(images.stored(renamed, SIZE, 3), expected())
+    assert decoded == []
+    assert len(read) == 3 * N
 
 
 def test_killed_in_the_middle_it_goes_on(paths, decoded, monkeypatch):
@@ -124,7 +145,7 @@ def test_killed_in_the_middle_it_goes_on(paths, decoded, monkeypatch):
         file.write("2 0000")
     assert torch.equal(images.stored(paths, SIZE, 3), expected())
     assert sorted(decoded) == [path.name for path in paths[8:]]
-    assert files(kept(paths)) == [".u8"]
+    assert files(kept(paths)) == [".is", ".u8"]
 
 
 def dying(paths):
@@ -173,21 +194,21 @@ def test_of_two_processes_one_decodes(paths, tmp_path):
         child.join(20)
         assert child.exitcode == 0
     assert sorted(log.read_text().split()) == [path.name for path in paths]
-    assert files(kept(paths)) == [".u8"]
+    assert files(kept(paths)) == [".is", ".u8"]
 
 
-def test_a_broken_image_leaves_nothing(paths):
+def test_a_broken_image_leaves_no_pixels(paths):
     paths[9].write_bytes(b"no image")
     with pytest.raises(DataError, match=r"09\.png is not a readable image"):
         images.stored(paths, SIZE, 3)
-    assert files(kept(paths)) == [".lock"]
+    assert files(kept(paths)) == [".is", ".lock"]
 
 
 def test_a_folder_that_takes_nothing(paths, tmp_path, decoded, monkeypatch):
     """Beside the data there is a file in the way: then at home; if there, too, in memory."""
     kept(paths).write_text("in the way")
     assert torch.equal(images.stored(paths, SIZE, 3), expected())
-    assert files(tmp_path / "home" / "feddg") == [".u8"]
+    assert files(tmp_path / "home" / "feddg") == [".is", ".u8"]
     decoded.clear()
     images.stored(paths, SIZE, 3)
     assert decoded == []
@@ -199,7 +220,7 @@ def test_a_folder_that_takes_nothing(paths, tmp_path, decoded, monkeypatch):
 def test_a_named_folder(paths, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDDG_CACHE", str(tmp_path / "mine"))
     images.stored(paths, SIZE, 3)
-    assert files(tmp_path / "mine") == [".u8"]
+    assert files(tmp_path / "mine") == [".is", ".u8"]
     assert files(kept(paths)) == []
     monkeypatch.setenv("FEDDG_CACHE", str(paths[0]))
     with pytest.raises(DataError, match=r"FEDDG_CACHE=.*nothing can be written there"):
@@ -211,7 +232,7 @@ def test_paths_from_here_and_from_the_root_of_the_disk(paths, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     mixed = [p.relative_to(tmp_path) if i % 2 else p for i, p in enumerate(paths)]
     assert torch.equal(images.stored(mixed, SIZE, 3), expected())
-    assert files(kept(paths)) == [".u8"]
+    assert files(kept(paths)) == [".is", ".u8"]
     assert cache.entry(mixed, SIZE, 3) == cache.entry(paths, SIZE, 3)
     assert cache.folders(Path("/data")) == [tmp_path / "home" / "feddg"]
 
@@ -229,7 +250,7 @@ def test_no_room(paths, monkeypatch):
 
 def test_a_half_written_whole_file_is_not_taken(paths, decoded):
     images.stored(paths, SIZE, 3)
-    (whole,) = kept(paths).iterdir()
+    (whole,) = kept(paths).glob("*.u8")
     whole.write_bytes(whole.read_bytes()[:-1])
     decoded.clear()
     assert torch.equal(images.stored(paths, SIZE, 3), expected())

@@ -29,7 +29,7 @@ def test_rows_in_order_from_one_file(paths, tmp_path, precision, dtype):
     x = floats.stored_floats(paths, SHAPE, precision)
     assert (x.shape, x.dtype) == ((7, *SHAPE), dtype)
     assert torch.equal(x[:, 1, 2, 2], (torch.arange(7) + 1 / 3).to(dtype))
-    assert files(tmp_path) == [".u8"]
+    assert files(tmp_path) == [".is", ".u8"]
 
 
 def test_a_second_opening_reads_no_image(paths, monkeypatch):
@@ -60,7 +60,7 @@ def test_it_goes_on_where_it_stopped(paths, monkeypatch, tmp_path):
     before = len(asked)
     assert floats.stored_floats(paths, SHAPE)[:, 0, 0, 0].round().tolist() == list(range(7))
     assert sorted(asked[before:]) == paths[4:]
-    assert files(tmp_path) == [".u8"]
+    assert files(tmp_path) == [".is", ".u8"]
 
 
 def test_changed_files_make_a_new_store(paths):

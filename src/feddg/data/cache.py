@@ -3,27 +3,31 @@
 NAME-KEY.u8     the images, row after row; there only when it is whole
 NAME-KEY.part   the same while it is made, block by block
 NAME-KEY.done   a line "block checksum" for every finished block of it
+STAMP.is        the digest of the files' bytes, so that they are not read at every start
 
-The key is a digest of what decides the pixels: the files' relative paths, sizes and times of
-change, the images' size and channels, and VERSION. Who is killed goes on from the last finished
-block; of two processes one works and the other waits (`docs/adr/0007-decoded-once.md`).
+The key is a digest of what decides the pixels: the files' bytes in their order, the images' size
+and channels, and VERSION. The stamp is one of the files' names, sizes and times of change: while it
+stays, the bytes are taken for the same. Who is killed goes on from the last finished block; of two
+processes one works and the other waits (`docs/adr/0007-decoded-once.md`).
 """
 
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
-from re import finditer, sub
+from re import finditer, fullmatch, sub
 from threading import Lock
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
-from feddg.errors import DataError
+from feddg.checkpoint import write_whole
+from feddg.errors import DataError, FeddgError
 
 VERSION = 2  # of the decoding: another one where other pixels come out of the same files
 BLOCK = 1 << 25  # bytes that are decoded at a time and held in memory
@@ -72,10 +76,47 @@ def common(paths: Sequence[Path]) -> Path:
     return Path(os.path.commonpath([os.path.abspath(d) for d in {path.parent for path in paths}]))
 
 
-def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
+def entry(paths: Sequence[Path], size: int, channels: int, data: Path | None = None) -> Entry:
+    """`data` as in `found`; by default the folder that holds the images."""
+    base = common(paths)
+    what = f"{VERSION} {size} {channels} {content(paths, data or base)}"
+    title = sub(r"[^A-Za-z0-9._-]+", "_", base.name)[:40] or "images"
+    key = blake2b(what.encode(), digest_size=10).hexdigest()
+    return Entry(f"{title}-{size}x{channels}-{key}", (len(paths), channels, size, size))
+
+
+def content(paths: Sequence[Path], data: Path) -> str:
+    """Of the files' bytes in their order: what was read before, where the stamp is known."""
+    note = f"{stamp(paths)}.is"
+    for folder in folders(data):
+        with suppress(OSError, UnicodeDecodeError):
+            if fullmatch("[0-9a-f]{32}", known := (folder / note).read_text("ascii")):
+                return known
+    digest = blake2b(digest_size=16)
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        for one in pool.map(bytes_of, paths):
+            digest.update(one)
+    for folder in folders(data):
+        with suppress(OSError, FeddgError):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / note, digest.hexdigest().encode())
+            break
+    return digest.hexdigest()
+
+
+def bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, lambda: blake2b(digest_size=16)).digest()
+    except OSError as why:
+        raise DataError(f"{path} cannot be read ({why.strerror})") from None
+
+
+def stamp(paths: Sequence[Path]) -> str:
+    """Changes whenever a file does, as far as its size and time of change tell."""
     base = common(paths)
     below = {folder: os.path.relpath(folder, base) for folder in {path.parent for path in paths}}
-    digest = blake2b(f"{VERSION} {size} {channels}".encode(), digest_size=10)
+    digest = blake2b(digest_size=10)
     for path in paths:
         try:
             found = path.stat()
@@ -84,9 +125,7 @@ def entry(paths: Sequence[Path], size: int, channels: int) -> Entry:
         name = os.path.normpath(f"{below[path.parent]}/{path.name}")
         line = f"\n{name}\0{found.st_size}\0{found.st_mtime_ns}"
         digest.update(line.encode(errors="surrogateescape"))
-    title = sub(r"[^A-Za-z0-9._-]+", "_", base.name)[:40] or "images"
-    name = f"{title}-{size}x{channels}-{digest.hexdigest()}"
-    return Entry(name, (len(paths), channels, size, size))
+    return digest.hexdigest()
 
 
 def folders(data: Path) -> list[Path]:

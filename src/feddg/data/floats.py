@@ -49,8 +49,8 @@ def stored_floats(
             for row, array in zip(block, pool.map(one, paths[rows]), strict=True):
                 row.copy_(array.view(torch.uint8))
 
-    this = as_bytes(paths, shape, precision)
     home = data or common(paths)
+    this = as_bytes(paths, shape, precision, home)
     x = found(this, home)
     if x is None:
         with counted(home.name, len(paths)) as told:
@@ -61,9 +61,9 @@ def stored_floats(
     return x.view(dtype)
 
 
-def as_bytes(paths: Sequence[Path], shape: Shape, precision: str) -> Entry:
+def as_bytes(paths: Sequence[Path], shape: Shape, precision: str, data: Path) -> Entry:
     """The cache's file: the last dimension is so many bytes."""
-    this = entry(paths, shape[-1], shape[0])
+    this = entry(paths, shape[-1], shape[0], data)
     *outer, last = shape
     bytes_each = (len(paths), *outer, last * DTYPES[precision].itemsize)
     return replace(this, name=f"{this.name}-{precision}", shape=bytes_each)

@@ -31,8 +31,8 @@ def stored(paths: Sequence[Path], size: int, channels: int, data: Path | None = 
             row.copy_(image)
 
     if len(paths) >= FEW:
-        this = entry(paths, size, channels)
         data = data or common(paths)
+        this = entry(paths, size, channels, data)
         x = found(this, data)
         if x is None:
             with counted(common(paths).name, len(paths)) as told:
