@@ -114,7 +114,12 @@ def test_other_times_and_names_of_the_same_bytes_are_not_decoded_again(paths, de
     """The bytes are read anew then, once; not where nothing has changed."""
     read = []
     plain = cache.bytes_of
-    monkeypatch.setattr(cache, "bytes_of", lambda path: read.append(path) or plain(path))
+
+    def noted(path):
+        read.append(path)
+        return plain(path)
+
+    monkeypatch.setattr(cache, "bytes_of", noted)
     images.stored(paths, SIZE, 3)
     assert len(read) == N
     images.stored(paths, SIZE, 3)
