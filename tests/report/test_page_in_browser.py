@@ -1,6 +1,7 @@
 """The page in a real Chromium: what a reader does with it, and what it must never do."""
 
 import json
+from time import sleep
 
 import pytest
 
@@ -72,14 +73,22 @@ def test_dark_by_the_system_by_the_switch_and_remembered(seen, file):
     seen.click("#theme")
     dark = seen.run(ground)
     assert (light, dark) == ("rgb(251, 250, 247)", "rgb(21, 23, 27)")
-    seen.open(file)
-    assert seen.run(ground) == dark
+    assert reopened(seen, file, ground, dark) == dark
     seen.click("#theme")
     assert seen.run(ground) == light
     seen.run("localStorage.clear()")
     seen.prefers("dark")
-    seen.open(file)
-    assert seen.run(ground) == dark
+    assert reopened(seen, file, ground, dark) == dark
+
+
+def reopened(seen, file, script, wanted):
+    """What the page says when it is opened anew: Chromium stores what it keeps in its own time."""
+    for _ in range(50):
+        seen.open(file)
+        if seen.run(script) == wanted:
+            break
+        sleep(0.1)
+    return seen.run(script)
 
 
 def test_behind_a_number_stand_its_runs(seen, runs):
