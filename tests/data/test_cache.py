@@ -137,6 +137,20 @@ def test_other_times_and_names_of_the_same_bytes_are_not_decoded_again(paths, de
     assert len(read) == 3 * N
 
 
+def test_files_that_differ_in_their_bytes_alone_are_kept_apart(paths, tmp_path, monkeypatch):
+    """Two folders in one cache: the same names, sizes and times, as archives may give them."""
+    monkeypatch.setenv("FEDDG_CACHE", str(tmp_path / "shared"))
+    found = []
+    for shade in (3, 4):
+        others = [tmp_path / str(shade) / "set" / f"{path.stem}.bmp" for path in paths]
+        others[0].parent.mkdir(parents=True)
+        for path in others:
+            Image.new("RGB", (SIZE, SIZE), (shade, shade, shade)).save(path)
+            os.utime(path, ns=(0, 0))
+        found.append(images.stored(others, SIZE, 3).unique().item())
+    assert found == [3, 4]
+
+
 def test_killed_in_the_middle_it_goes_on(paths, decoded, monkeypatch):
     """Two of three blocks are there when the process dies, and a line of the third is cut short."""
     child = get_context("fork").Process(target=dying, args=(paths,))

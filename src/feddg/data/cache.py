@@ -6,9 +6,9 @@ NAME-KEY.done   a line "block checksum" for every finished block of it
 STAMP.is        the digest of the files' bytes, so that they are not read at every start
 
 The key is a digest of what decides the pixels: the files' bytes in their order, the images' size
-and channels, and VERSION. The stamp is one of the files' names, sizes and times of change: while it
-stays, the bytes are taken for the same. Who is killed goes on from the last finished block; of two
-processes one works and the other waits (`docs/adr/0007-decoded-once.md`).
+and channels, and VERSION. The stamp is one of the files' places, sizes and times of change: while
+it stays, the bytes are taken for the same. Who is killed goes on from the last finished block; of
+two processes one works and the other waits (`docs/adr/0007-decoded-once.md`).
 """
 
 import fcntl
@@ -116,7 +116,7 @@ def stamp(paths: Sequence[Path]) -> str:
     """Changes whenever a file does, as far as its size and time of change tell."""
     base = common(paths)
     below = {folder: os.path.relpath(folder, base) for folder in {path.parent for path in paths}}
-    digest = blake2b(digest_size=10)
+    digest = blake2b(str(base).encode(errors="surrogateescape"), digest_size=10)
     for path in paths:
         try:
             found = path.stat()
