@@ -20,7 +20,7 @@ csac_ablations="csac(strategy='similarity'),csac(strategy='average'),csac(distan
 csac(alignment='none'),csac(alignment='same'),csac(position=False),csac(channel=False),\
 csac(position=False,channel=False),csac(label_smoothing=0.0),csac(cross_entropy=False),csac(discrepancy='mse')"
 readings="csac(sides='shared'),csac(sides='shared',proj='frozen'),csac(proj='frozen'),csac(proj='renewed'),\
-csac(kernels='mean'),csac(over='fused'),csac(estimator='off-diagonal'),csac(teacher='latest'),csac(per='tensor'),\
+csac(kernels='sum'),csac(over='fused'),csac(estimator='off-diagonal'),csac(teacher='latest'),csac(per='tensor'),\
 csac(layers=['block1.0','block2.0']),csac:official"
 ppdg_ablations="ppdg(test_conflicts=False),ppdg(lam=0.2),ppdg(lam=0.4)"
 copa_ablations="copa(norm='bn'),copa(branch='none'),copa(iterate=False),copa(norm='bn',branch='none',iterate=False),\

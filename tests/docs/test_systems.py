@@ -1,7 +1,6 @@
 """Every row of the papers' ablation tables has a composition, and it runs."""
 
 import re
-import warnings
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,8 @@ import pytest
 from feddg.catalogue import compose
 from feddg.engines.stacked import Stacked
 from tests import toy
+
+pytestmark = pytest.mark.filterwarnings("ignore:ppdg:UserWarning")  # λ = 0.5 says so, once
 
 PAGE = Path(__file__).parents[2] / "docs" / "systems.md"
 ROW = re.compile(r"^\| (?P<row>[^|`]+) \| `(?P<spec>[^`]+)` \|$", re.MULTILINE)
@@ -32,9 +33,7 @@ class Watched(Stacked):
 def test_every_row_runs_two_rounds(spec):
     """Two, for CSAC and GA only begin in the second; stacked, and without falling back."""
     engine = Watched(stacking=True)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "ppdg", UserWarning)  # λ = 0.5 says so
-        done = list(toy.history(toy.run(compose(spec), 2, **SMALL), engine))
+    done = list(toy.history(toy.run(compose(spec), 2, **SMALL), engine))
     assert done[-1].state.model.vector.isfinite().all()
     assert engine.forms
     assert not engine.slow

@@ -164,16 +164,16 @@ def test_eq_6_and_lambda():
     """lam Σ_l Σ_m alpha_lm D_lm, the same-layer sum with alpha = 1, and the mean squared error."""
     a, b = torch.randn(2, 4, 3, 5), torch.randn(2, 4, 3, 5)
     alpha, d = attention(a, b, True, True), mmd(a.flatten(2), b.flatten(2))
-    close(Matching(0.6)(a, b), 0.6 * (alpha * d).sum())
-    close(Matching(1.0, "same")(a, b), d[0, 0] + d[1, 1])
+    close(Matching(0.6, kernels="sum")(a, b), 0.6 * (alpha * d).sum())
+    close(Matching(1.0, "same")(a, b), (d[0, 0] + d[1, 1]) / 5)
     errors = torch.stack([torch.stack([(x - y).square().mean() for y in b]) for x in a])
     close(Matching(1.0, discrepancy="mse")(a, b), (alpha * errors).sum())
 
 
 def test_the_mean_of_the_five_kernels_is_a_fifth_of_their_sum():
     a, b = torch.randn(2, 4, 3, 5), torch.randn(2, 4, 3, 5)
-    close(5 * Matching(kernels="mean")(a, b), Matching()(a, b))
-    mse = Matching(kernels="mean", discrepancy="mse")(a, b)  # which has no kernels
+    close(5 * Matching()(a, b), Matching(kernels="sum")(a, b))
+    mse = Matching(kernels="sum", discrepancy="mse")(a, b)  # which has no kernels
     close(mse, Matching(discrepancy="mse")(a, b))
 
 
@@ -193,7 +193,7 @@ def test_alpha_is_detached():
     a = torch.randn(2, 4, 3, 5, requires_grad=True)
     b = torch.randn(2, 4, 3, 5)
     alpha = attention(a, b, True, True).detach()
-    [wanted] = torch.autograd.grad((alpha * mmd(a.flatten(2), b.flatten(2))).sum(), a)
+    [wanted] = torch.autograd.grad((alpha * mmd(a.flatten(2), b.flatten(2)) / 5).sum(), a)
     [found] = torch.autograd.grad(Matching(1.0)(a, b), a)
     close(found, wanted)
 

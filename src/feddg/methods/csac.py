@@ -34,7 +34,8 @@ class CSAC(Wrapper):
     T + 1. Sends: the model, two variances. Keeps: L^h and Proj.
 
     alignment  cross; same: l = m only; logits: only these, as the public code does; none
-    kernels    of the MMD: their sum, as in the public code, or their mean
+    kernels    of the MMD: their mean, k(x, x) = 1 as in the papers that CSAC cites for it; or their
+               sum, as in the public code (docs/adr/0013)
     over       the layers of which alpha is a share: local, as the equations sum over m; fused
     proj       trained along and kept; frozen; renewed: trained, new in every visit
     sides      Proj of the fused and of the local model: apart, as in the public code; shared
@@ -54,7 +55,7 @@ class CSAC(Wrapper):
     cross_entropy: bool = True
     discrepancy: Literal["mmd", "mse"] = "mmd"
     estimator: Literal["biased", "off-diagonal"] = "biased"
-    kernels: Kernels = "sum"
+    kernels: Kernels = "mean"
     over: Side = "local"
     proj: Literal["trained", "frozen", "renewed"] = "trained"
     sides: Literal["apart", "shared"] = "apart"
@@ -69,7 +70,7 @@ class CSAC(Wrapper):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "official": {
             "alignment": "logits", "label_smoothing": 0.0, "estimator": "off-diagonal",
-            "proj": "renewed", "channels": 32, "size": 7, "per": "tensor",
+            "kernels": "sum", "proj": "renewed", "channels": 32, "size": 7, "per": "tensor",
         }
     }  # fmt: skip
 

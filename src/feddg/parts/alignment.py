@@ -152,8 +152,8 @@ class Projections:
 class Matching:
     """How pairs of layers are weighed and compared: lambda, Table 5's switches, open readings.
 
-    kernels  the five are added, as in the public code, or averaged: k(x, x) = 1, as for a single
-             kernel, and a fifth of the loss
+    kernels  the five are averaged: k(x, x) = 1, as for a single kernel; or added, as in the public
+             code, which makes the loss five times as large
     over     what alpha is a share of: the local layers (the equations' sum over m), or the fused
              ones (TKDE's prose, which matches a local layer with each of the fused model)
     """
@@ -164,7 +164,7 @@ class Matching:
     channel: bool = True
     discrepancy: Literal["mmd", "mse"] = "mmd"
     estimator: Literal["biased", "off-diagonal"] = "biased"
-    kernels: Kernels = "sum"
+    kernels: Kernels = "mean"
     over: Side = "local"
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
