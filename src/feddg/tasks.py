@@ -43,15 +43,17 @@ class Classification:
 
         Two classes add auc, sensitivity (the share of class 1 found) and specificity.
         """
+        output, y = output.cpu(), y.cpu()  # a device is waited for once, not for every number
         right = (output.argmax(1) == y).double()
-        recalls = [right[y == c].mean() for c in y.unique()]
+        among = torch.bincount(y)
+        recalls = (torch.bincount(y, right) / among)[among > 0]
         found = {
             "loss": F.cross_entropy(output, y).item(),
             "accuracy": right.mean().item(),
-            "balanced_accuracy": torch.stack(recalls).mean().item(),
+            "balanced_accuracy": recalls.mean().item(),
         }
         if self.outputs == 2 and len(recalls) == 2:
-            found["specificity"], found["sensitivity"] = (r.item() for r in recalls)
+            found["specificity"], found["sensitivity"] = recalls.tolist()
             found["auc"] = auc(output[:, 1] - output[:, 0], y)
         if apart := members(groups):
             found["worst_group"] = min(right[g].mean().item() for g in apart)
@@ -74,7 +76,8 @@ class Regression:
         return F.mse_loss(output, y.to(output.dtype).view_as(output))
 
     def scores(self, output: Tensor, y: Tensor, groups: Tensor | None = None) -> Scores:
-        y = y.to(output.dtype).view_as(output)
+        output = output.cpu()
+        y = y.cpu().to(output.dtype).view_as(output)
         found = {"loss": F.mse_loss(output, y).item(), "pearson_r": pearson(output, y)}
         if apart := members(groups):
             found["worst_group"] = min(pearson(output[g], y[g]) for g in apart)
@@ -83,7 +86,10 @@ class Regression:
 
 def members(groups: Tensor | None) -> list[Tensor]:
     """Who is in each group, as masks. A negative number is no group (FMoW's region "Other")."""
-    return [] if groups is None else [groups == g for g in groups.unique() if g >= 0]
+    if groups is None:
+        return []
+    groups = groups.cpu()
+    return [groups == g for g in groups.unique() if g >= 0]
 
 
 def pearson(a: Tensor, b: Tensor) -> float:

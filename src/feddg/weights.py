@@ -1,7 +1,7 @@
 """A model on the wire: one contiguous vector and the layout that names its parts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -165,7 +165,7 @@ def _copied(module: nn.Module, values: Tensors, made: dict[int, Any], prefix: st
     if id(module) in made:
         return made[id(module)]
     fresh = made[id(module)] = module.__new__(type(module))
-    own = {k: copy(v) if isinstance(v, dict) else v for k, v in vars(module).items()}
+    own = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items()}
     for k, v in {**own["_parameters"], **own["_buffers"]}.items():
         if v is not None and id(v) not in made:
             value = values.get(prefix + k, v).detach()

@@ -15,7 +15,7 @@ from feddg.trees import pick, stack
 from feddg.weights import Layout, Weights
 
 Asked = Evaluation | Prediction
-ROWS = 64  # examples of each network at a time
+TOGETHER = 1 << 13  # examples of all networks at a time
 Kind = tuple[Any, ...]
 
 
@@ -43,17 +43,21 @@ def outputs(requests: Sequence[Asked]) -> Tensor:
         return forward(network, layout.views(vector), prepared(x, preparing))[0]
 
     done = []
-    for start in range(0, len(first.data), ROWS):
-        rows = torch.arange(start, min(start + ROWS, len(first.data)))
-        x = torch.stack([r.data.inputs(rows.to(r.data.store.device)) for r in requests])
+    for batch in zip(*(r.data.batches(rows_each(len(requests))) for r in requests), strict=True):
         with as_products():
-            done.append(vmap(judged)(vectors, prepare, x.to(device)))
+            done.append(vmap(judged)(vectors, prepare, torch.stack(batch).to(device)))
     return torch.cat(done, 1)
+
+
+def rows_each(networks: int) -> int:
+    return max(TOGETHER // networks, 1)
 
 
 def judge(requests: Sequence[Asked]) -> list[Answer]:
     """The answers to all requests, all of one kind: scores, or the outputs themselves."""
     found = outputs(requests)
+    if not any(isinstance(r, Prediction) for r in requests):
+        found = found.cpu()  # all at once; scores are numbers of the host
     return [answer(r, pick(found, i)) for i, r in enumerate(requests)]
 
 

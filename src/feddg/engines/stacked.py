@@ -123,13 +123,15 @@ class Stacked(InProcess):
                 answers[i] = score
 
     def kind(self, request: Judged) -> Kind | None:
-        if self.stacking is False or not small(Layout.of(request.predictor), request.data):
+        if self.stacking is False:
             return None
         try:
             found = kind(request)
         except Exception:  # it says so itself when it is carried out
             return None
-        return None if found in self.alone else found
+        if found is None or found in self.alone or not small(found[1], request.data):
+            return None
+        return found
 
     def number(self, asked: Asked) -> int | None:
         """Of the training's form; None where it has none."""

@@ -91,7 +91,8 @@ def gpu_kernels(x: Tensor) -> Any:
 
 def combined(c: Tensor, x: Tensor) -> Tensor:
     """c @ X in the precision of X."""
-    if kernels := gpu_kernels(x):
+    kernels = gpu_kernels(x)
+    if kernels and len(x) <= kernels.UNROLLED:
         found: Tensor = kernels.combined(c.to(x), x)
         return found
     with whole_products():

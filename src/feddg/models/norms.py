@@ -9,6 +9,8 @@ from typing import ClassVar, Self, cast
 import torch
 from torch import Tensor, nn
 
+from feddg.models.moments import Moments, Scaled
+
 
 class Mixed(nn.Module):
     """(x − Σ_k ω_k μ_k) / √(Σ_k ω'_k σ²_k + ε) · γ + β, where ω and ω' are softmaxes of logits.
@@ -40,9 +42,8 @@ class Mixed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         # Eq. (3): of every image and channel; then over the batch, by the law of total variance,
         # E(σ²_in + μ²_in) − μ²_bn = E σ²_in + Var μ_in, which rounding cannot make negative
-        mean_in = x.mean((2, 3), keepdim=True)
-        centred = x - mean_in
-        var_in = centred.square().mean((2, 3), keepdim=True)
+        x = x.to(self.weight.dtype)  # under autocast it comes in fewer bits
+        mean_in, var_in = Moments.apply(x)  # type: ignore[no-untyped-call]
         if self.training:
             mean_bn, var_bn = total(mean_in, var_in, 0)
             self.track(mean_bn, var_bn, x.numel() // x.shape[1])
@@ -52,11 +53,12 @@ class Mixed(nn.Module):
         every = [(mean_bn, var_bn), (mean_in, var_in)]
         if "ln" in self.statistics:
             every.append(total(mean_in, var_in, 1))
-        # Eq. (4) and Eq. (2), from centred values: one scale and one shift of each image's channel
+        # Eq. (4) and Eq. (2): one scale and one shift of each image's channel
         mean = mixed(self.mean_logits, [m for m, _ in every])
         var = mixed(self.var_logits, [v for _, v in every])
         scale = self.weight.view(1, -1, 1, 1) * (var + self.eps).rsqrt()
-        return centred * scale + (self.bias.view(1, -1, 1, 1) + (mean_in - mean) * scale)
+        shift = self.bias.view(1, -1, 1, 1) - mean * scale
+        return cast(Tensor, Scaled.apply(x, scale, shift))  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, count: int) -> None:

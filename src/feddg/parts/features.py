@@ -86,8 +86,10 @@ class Remembered:
         owner, found = self.kept.pop((id(data), key), (None, {}))
         if owner is None or owner() is not data:
             found = compute()
-        self.kept[id(data), key] = (ref(data), found)
-        self._trim()
+            self.kept[id(data), key] = (ref(data), found)
+            self._trim()
+        else:
+            self.kept[id(data), key] = (owner, found)  # the last to go
         return found
 
     def room(self) -> int:
