@@ -12,7 +12,6 @@ from itertools import count
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from feddg.data.domain import Examples
 from feddg.engines.forms import Form, form
