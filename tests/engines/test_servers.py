@@ -8,7 +8,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from feddg.catalogue import compose
-from feddg.engines import stacked
+from feddg.engines import programs, stacked
+from feddg.engines.compute import Compute, exact
 from feddg.engines.lanes import Asked, Pool, Stores
 from feddg.engines.loop import rounds
 from feddg.engines.programs import FEW, Recorded
@@ -99,6 +100,29 @@ def test_recorded_as_stepped(spec, made, monkeypatch):
         assert one.keys() == other.keys()
         for k in one:
             torch.testing.assert_close(one[k], other[k])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stacking", [True, False])
+@pytest.mark.parametrize("spec", SERVERS)
+def test_recorded_as_stepped_on_a_gpu(spec, stacking, monkeypatch):
+    compute = Compute("cuda", "fp32")
+
+    def carried(few):
+        monkeypatch.setattr(programs, "FEW", few)
+        engine = stacked.Stacked(stacking=stacking)
+        with exact(compute):
+            *_, done = rounds([compute.placed(run) for run in runs(spec, 4)], engine)
+        assert not engine.slow
+        made = [p for p in engine.programs.values() if isinstance(p, Recorded)]
+        return any(p.graph for p in made), states(done)
+
+    (played, found), (stepped, expected) = carried(2), carried(1000)
+    assert played
+    assert not stepped
+    for one, other in zip(found, expected, strict=True):
+        for k in one:
+            torch.testing.assert_close(one[k], other[k], rtol=1e-3, atol=1e-3)
 
 
 def test_a_few_steps_are_not_recorded():
