@@ -88,13 +88,12 @@ def still(module: nn.Module) -> dict[str, Tensor]:
 
     But for batch norm's count of batches, which nobody reads: a device would be waited for.
     """
-    if isinstance(module, _BatchNorm):
-        return {}
+    unread = {"num_batches_tracked"} if isinstance(module, _BatchNorm) else set()
     stays = module._non_persistent_buffers_set
     return {
         k: v
         for k, v in module.named_buffers(recurse=False)
-        if k in stays or not v.is_floating_point()
+        if k not in unread and (k in stays or not v.is_floating_point())
     }
 
 
