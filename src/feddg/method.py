@@ -5,10 +5,11 @@ site                  '--> local_update --'
 anyone   predictor: the module that a state, an inbox or a reply stands for
 
 `local_update` and `aggregate` are generators: they *yield* their heavy work (a training, an
-evaluation) and receive the result, so an engine may gather the work of many sites and runs.
+evaluation, or a list of such) and receive the result, so an engine may gather the work of many
+sites and runs.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -20,7 +21,8 @@ from feddg.packets import Inbox, Packet, Reply, State
 from feddg.trees import Tree
 
 T = TypeVar("T")
-Work = Generator[Request, Answer, T]
+Asked = Request | list[Request]  # several at once are answered by a list
+Work = Generator[Asked, Answer, T]
 Visit = Work[tuple[Reply, Tree]]
 
 Sees = Literal["sums", "numbers", "gram", "everything"]
@@ -145,6 +147,38 @@ MEANING = {
     "head": "what becomes of the sites' classifiers",
     "start": "from which model a site trains on",
 }
+
+
+def every(asked: Mapping[int, Asked]) -> list[Request]:
+    """All that several have asked for, in order."""
+    return [r for some in asked.values() for r in (some if isinstance(some, list) else [some])]
+
+
+def shared_out(asked: Mapping[int, Asked], answers: Sequence[Answer]) -> dict[int, Answer]:
+    """To everyone his own; of several answers, an error stands for all."""
+    left, found = iter(answers), dict[int, Answer]()
+    for i, some in asked.items():
+        if not isinstance(some, list):
+            found[i] = next(left)
+            continue
+        mine = [next(left) for _ in some]
+        found[i] = next((a for a in mine if isinstance(a, Exception)), mine)
+    return found
+
+
+def together(works: Sequence[Work[T]]) -> Work[list[T]]:
+    """Works that know nothing of each other, side by side."""
+    results: dict[int, T] = {}
+    answers: dict[int, Answer] = dict.fromkeys(range(len(works)))
+    while answers:
+        asked: dict[int, Asked] = {}
+        for i, answer in answers.items():
+            try:
+                asked[i] = works[i].send(answer)
+            except StopIteration as end:
+                results[i] = end.value
+        answers = shared_out(asked, (yield every(asked))) if asked else {}
+    return [results[i] for i in range(len(works))]
 
 
 def title(method: Any) -> str:

@@ -1,8 +1,11 @@
 """Runs conducted together: recorded, selected, resumed."""
 
 import re
+import time
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -98,6 +101,26 @@ def test_left_between_two_rounds_it_goes_on_to_the_same_bytes(tmp_path, monkeypa
     assert not (folder / "checkpoint.safetensors").exists()
     records = read_records(folder / "results.jsonl")
     assert [r["round"] for r in records] == [0, 1, 2]
+
+
+def test_checkpoints_that_take_long_are_few(tmp_path, monkeypatch):
+    """Two runs in lockstep, 2 s each time: 40 s lie between. A round takes 12 s."""
+    now, saved = time.monotonic(), dict[str, list[float]]()
+
+    def save(path, at):
+        nonlocal now
+        saved.setdefault(path.parent.name, []).append(now)
+        now += 2.0
+
+    monkeypatch.setattr(driver, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(checkpoint, "save", save)
+    runs = [replace(HEART, seed=seed, rounds=12) for seed in (0, 1)]
+    for _ in conduct(runs, tmp_path, 1):
+        now += 6.0
+    for times in saved.values():
+        *gaps, _ = [b - a for a, b in pairwise(times)]
+        assert len(gaps) == 2
+        assert all(40 < gap < 40 + 2 + 16 for gap in gaps)  # and at the very end in any case
 
 
 def test_a_record_ahead_of_its_checkpoint_is_not_written_twice(tmp_path):

@@ -34,6 +34,7 @@ from feddg.trees import Tree
 from feddg.wire import flatten
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+TIMES = 10  # as long as all in lockstep take to be saved, at least: a tenth of the time goes there
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,8 @@ class Conducted:
     at: Checkpoint = field(init=False)  # after the last whole round
     stored: int = 0  # the round that comes next by the checkpoint on the disk
     when: float = field(default_factory=time.monotonic)
+    beside: int = 1  # runs that go in lockstep, this one among them
+    took: float = 0.0  # seconds, the last checkpoint
 
     def __post_init__(self) -> None:
         """Go on from the folder's checkpoint, if there is one."""
@@ -110,7 +113,8 @@ class Conducted:
             best = (done.state, done.index, score)
         self.at = Checkpoint(done.index + 1, done.state, dict(memories), *best)
         last = self.at.next_round == self.run.rounds
-        if last or time.monotonic() - self.when >= SECONDS_BETWEEN_CHECKPOINTS:
+        pause = max(SECONDS_BETWEEN_CHECKPOINTS, TIMES * self.took * self.beside)
+        if last or time.monotonic() - self.when >= pause:
             self.keep()
         return record
 
@@ -118,11 +122,13 @@ class Conducted:
         """To the disk, what is not there yet."""
         if self.folder is None or self.at.next_round == self.stored:
             return
+        began = time.monotonic()
         self.folder.sync()
         if MODELS in self.diagnostics:
             write_locals(self.folder.path / LOCALS, self.run.method, self.replies, self.at.state)
         checkpoint.save(self.folder.checkpoint, self.at)
         self.stored, self.when = self.at.next_round, time.monotonic()
+        self.took = self.when - began
 
     @property
     def chosen(self) -> tuple[State, Record]:
@@ -207,6 +213,7 @@ def conducted(opened: Sequence[Conducted], compute: Compute) -> Generator[Event,
         try:
             with open_engine(runs, compute) as engine:
                 for c in going:
+                    c.beside = len(going)
                     engine.remember(c.run, c.at.memories)
                 starts = [(c.at.next_round, c.at.state) for c in going]
                 for done in rounds(runs, engine, starts, fails):

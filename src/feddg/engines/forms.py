@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils import _pytree as pytree
 
@@ -83,12 +84,16 @@ def part(module: nn.Module) -> tuple[Any, ...]:
 
 
 def still(module: nn.Module) -> dict[str, Tensor]:
-    """Its own buffers that do not travel: integers, and what is not stored."""
+    """Its own buffers that do not travel: integers, and what is not stored.
+
+    But for batch norm's count of batches, which nobody reads: a device would be waited for.
+    """
+    unread = {"num_batches_tracked"} if isinstance(module, _BatchNorm) else set()
     stays = module._non_persistent_buffers_set
     return {
         k: v
         for k, v in module.named_buffers(recurse=False)
-        if k in stays or not v.is_floating_point()
+        if k not in unread and (k in stays or not v.is_floating_point())
     }
 
 

@@ -10,7 +10,7 @@ from feddg.engines.alone import train
 from feddg.engines.loop import Failure, Post, Question, Run
 from feddg.errors import explained
 from feddg.local import Answer, Evaluation, Prediction, Request, Training, evaluate, outputs
-from feddg.method import Visit, Work
+from feddg.method import Asked, Visit, Work, every, shared_out
 from feddg.packets import Reply, State
 from feddg.shelf import Shelf
 from feddg.stages import stage
@@ -83,7 +83,7 @@ class InProcess:
         results: dict[int, T | Exception] = {}
         answers: dict[int, Any] = dict.fromkeys(range(len(visits)))
         while answers:
-            pending: dict[int, Request] = {}
+            pending: dict[int, Asked] = {}
             for i, answer in answers.items():
                 try:
                     if isinstance(answer, Exception):
@@ -95,7 +95,7 @@ class InProcess:
                     results[i] = end.value
                 except Exception as error:  # a site's trouble is the site's, not the run's
                     results[i] = error
-            answers = dict(zip(pending, self.answer(list(pending.values())), strict=True))
+            answers = shared_out(pending, self.answer(every(pending)))
         return [results[i] for i in range(len(visits))]
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:

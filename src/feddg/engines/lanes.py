@@ -7,6 +7,7 @@ leaves the stack, so no step is computed in vain and none is computed on padding
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -82,6 +83,23 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
+class Stores:
+    """Different stores in one tensor; they are held, so that their ids remain theirs."""
+
+    stores: list[Tensor]
+
+    @cached_property
+    def x(self) -> Tensor:
+        return self.stores[0] if len(self.stores) == 1 else torch.cat(self.stores)
+
+    @cached_property
+    def begins(self) -> dict[int, int]:
+        """Where each begins."""
+        places = accumulate(map(len, self.stores), initial=0)
+        return {id(s): at for s, at in zip(self.stores, places, strict=False)}
+
+
+@dataclass(frozen=True, eq=False)
 class Pool:
     """The examples of all sites of a stack in one tensor, or still at home (`x` is None)."""
 
@@ -89,17 +107,17 @@ class Pool:
     first: list[int]  # where each site's store begins
 
     @staticmethod
-    def of(members: Sequence[Asked], kept: dict[tuple[int, ...], tuple[Any, Tensor]]) -> "Pool":
-        """`kept` holds what was put together before, by the stores that are in it."""
+    def of(members: Sequence[Asked], kept: list[Stores]) -> "Pool":
+        """`kept` holds what was put together before, of which a part will do as well."""
         mine = [m.training.data.store for m in members]
-        stores = list({id(s): s for s in mine}.values())
-        if stores[0].device != members[0].training.start.vector.device:
+        if mine[0].device != members[0].training.start.vector.device:
             return Pool(None, [0] * len(members))
-        key = tuple(map(id, stores))
-        if key not in kept:
-            kept[key] = stores, stores[0] if len(stores) == 1 else torch.cat(stores)
-        begins = dict(zip(key, accumulate(map(len, stores), initial=0), strict=False))
-        return Pool(kept[key][1], [begins[id(s)] for s in mine])
+        ids = {id(s) for s in mine}
+        found = next((stores for stores in kept if ids <= stores.begins.keys()), None)
+        if found is None:
+            found = Stores(list({id(s): s for s in mine}.values()))
+            kept.append(found)
+        return Pool(found.x, [found.begins[id(s)] for s in mine])
 
     def given(self, request: Training, number: int, rows: Tensor) -> Tensor:
         """Where the batches' inputs are found; the inputs themselves where they are elsewhere."""
@@ -205,11 +223,22 @@ class Stack:
             for i, rows in columns(all_parts(training)).items():
                 for k, v in rows.items():
                     own.setdefault(i, {}).setdefault(k, []).append(v)
+
+        def table(values: list[Tensor]) -> Tensor:
+            spare = self.room - sum(map(len, values))
+            return torch.cat([*values, values[0].new_zeros(spare, *values[0].shape[1:])])
+
         return {
             "x": [] if pool.x is None else [pool.x],
-            "y": torch.cat([t.data.y for t in trainings]).to(self.device),
-            "own": {i: {k: torch.cat(vs) for k, vs in rows.items()} for i, rows in own.items()},
+            "y": table([t.data.y for t in trainings]).to(self.device),
+            "own": {i: {k: table(vs) for k, vs in rows.items()} for i, rows in own.items()},
         }
+
+    @property
+    def room(self) -> int:
+        """Rows of a table of all examples: it serves for fewer, too, and for not many more."""
+        examples = sum(len(m.training.data) for m in self.members)
+        return int(1 << (examples - 1).bit_length())
 
     def stepper(self) -> Step:
         """The step as a pure function of trees."""

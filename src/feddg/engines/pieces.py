@@ -78,6 +78,9 @@ class Shift(InProcess):
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         if not requests:
             return []
+        if len(requests) > 1:  # at once, before any training: their answers are not handed on
+            self.until = None
+            return super().answer(requests)
         [request] = requests
         if self.since and len(self.told) < len(self.since.answers):
             found: Answer = self.since.answers[len(self.told)]

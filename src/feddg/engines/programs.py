@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 Tree = Any
 Step = Callable[[Tree, Tree, Tree], Tree]
-WARM = 2  # runs before recording, in which libraries choose their kernels
+FEW = 4  # steps that are not worth a recording
 
 
 class Program(Protocol):
@@ -44,60 +44,63 @@ class Eager:
 
 
 @dataclass(eq=False)
-class Recorded:
+class Recorded(Eager):
     """A CUDA graph of the step, with memory of its own that it reads from and writes to.
 
+    It is made when the program has carried out `FEW` steps as they are, in however many visits:
+    a server that trains for a step or two, or in another stack every round, need not wait for it.
     The data are read where they lie (`shared`), all else is copied in. It belongs to the stream
     on which it was recorded.
     """
 
-    step: Step
-    shared: Sequence[Tensor]  # tensors of `fixed` that outlive the program and are not copied
+    shared: Sequence[Tensor] = ()  # tensors of `fixed` that outlive it and are not copied
+    ran: int = 0
     graph: Any = None
-    at: list[Tensor] = field(default_factory=list)
-    fixed: list[Tensor] = field(default_factory=list)
-    given: list[Tensor] = field(default_factory=list)
+    own: list[list[Tensor]] = field(default_factory=list)  # state, given, fixed
     spec: Any = None
-    waiting: tuple[Tree, Tree] | None = None
 
     def begin(self, state: Tree, fixed: Tree) -> None:
         if self.graph is None:
-            self.waiting = state, fixed
+            super().begin(state, fixed)
             return
-        torch._foreach_copy_(self.at, pytree.tree_leaves(state))
-        own = [(a, b) for a, b in zip(self.fixed, pytree.tree_leaves(fixed), strict=True)]
-        for ours, theirs in own:
+        mine, _, still = self.own
+        torch._foreach_copy_(mine, pytree.tree_leaves(state))
+        for ours, theirs in zip(still, pytree.tree_leaves(fixed), strict=True):
             if ours is not theirs:
                 ours.copy_(theirs)
 
     def run(self, given: Tree) -> None:
+        if self.graph is None and self.ran < FEW:
+            self.ran += 1
+            super().run(given)
+            return
         if self.graph is None:
-            self.record(given)
-        torch._foreach_copy_(self.given, pytree.tree_leaves(given))
+            self.graph = self.recorded(given)
+            self.at = self.fixed = None
+        torch._foreach_copy_(self.own[1], pytree.tree_leaves(given))
         self.graph.replay()
 
     def state(self) -> Tree:
-        return pytree.tree_unflatten([x.clone() for x in self.at], self.spec)
+        if self.graph is None:
+            return super().state()
+        return pytree.tree_unflatten([x.clone() for x in self.own[0]], self.spec)
 
-    def record(self, given: Tree) -> None:
-        assert self.waiting is not None
-        state, fixed = self.waiting
-        self.waiting = None
+    def recorded(self, given: Tree) -> Any:
         kept = {id(t) for t in self.shared}
 
         def own(x: Tensor) -> Tensor:
             return x if id(x) in kept else x.clone(memory_format=torch.contiguous_format)
 
-        mine = [pytree.tree_map(own, tree) for tree in (state, given, fixed)]
-        for _ in range(WARM):
-            self.step(*mine)
+        mine = [pytree.tree_map(own, tree) for tree in (self.at, given, self.fixed)]
+        self.own, self.spec = list(map(pytree.tree_leaves, mine)), pytree.tree_structure(mine[0])
+        return self.captured(mine)
+
+    def captured(self, mine: Sequence[Tree]) -> Any:
+        self.step(*mine)  # once in this memory, of which a kernel's choice may depend
         torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
-        self.at, self.spec = pytree.tree_flatten(mine[0])
-        self.given, self.fixed = (pytree.tree_leaves(tree) for tree in mine[1:])
         with torch.cuda.graph(
             graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"
         ):
-            after = pytree.tree_leaves(self.step(*mine))
-            torch._foreach_copy_(self.at, after)
-        self.graph = graph
+            torch._foreach_copy_(self.own[0], pytree.tree_leaves(self.step(*mine)))
+        return graph

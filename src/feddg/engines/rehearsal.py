@@ -11,6 +11,7 @@ from feddg.engines.inprocess import perform, visit
 from feddg.engines.loop import Post, Run, described, first_state, posted
 from feddg.errors import ConfigError, explained
 from feddg.local import Request, Training
+from feddg.method import every, shared_out
 
 ROWS = 32  # of an evaluation
 
@@ -46,9 +47,10 @@ def begin(post: Post, site: Site) -> None:
     with torch.random.fork_rng(devices=[]):
         try:
             while True:
-                request = work.send(answer)
-                answer = perform(shortened(request))
-                if isinstance(request, Training):
+                asked = {0: work.send(answer)}
+                requests = every(asked)
+                answer = shared_out(asked, [perform(shortened(r)) for r in requests])[0]
+                if any(isinstance(r, Training) for r in requests):
                     return
         except StopIteration:  # a method that trains nothing here
             return

@@ -8,17 +8,17 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from feddg.data.domain import Examples
 from feddg.engines.forms import Form, form
 from feddg.engines.inprocess import InProcess, attempted, evaluations
 from feddg.engines.judged import Asked as Judged
 from feddg.engines.judged import Kind, judge, kind
-from feddg.engines.lanes import Asked, Pool, Stack
+from feddg.engines.lanes import Asked, Pool, Stack, Stores
 from feddg.engines.loop import Question
 from feddg.engines.programs import Eager, Program, Recorded, Step
 from feddg.errors import explained
@@ -54,7 +54,8 @@ class Stacked(InProcess):
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
     used: dict[tuple[Any, ...], int] = field(default_factory=dict)  # program -> its last turn
     turn: int = 0
-    pools: dict[tuple[int, ...], tuple[Any, Tensor]] = field(default_factory=dict)
+    pools: list[Stores] = field(default_factory=list)
+    seats: dict[tuple[int, int], int] = field(default_factory=dict)  # form, which of its lanes
     side: dict[int, Any] = field(default_factory=dict)  # lane -> its CUDA stream
     slow: set[int] = field(default_factory=set)  # forms that cannot be carried out here
     alone: list[Kind] = field(default_factory=list)  # evaluations likewise
@@ -153,18 +154,28 @@ class Stacked(InProcess):
     def carry_out(self, groups: dict[int, list[Asked]], answers: list[Answer]) -> None:
         """All lanes in turns, until none has anything left to do."""
         lanes: list[Iterator[None]] = []
+        taken: set[int] = set()
         for number, members in groups.items():
             together = self.together(members[0].training)
             height = TALLEST if together else 1
             queue = [members[at : at + height] for at in range(0, len(members), height)]
             wide = 1 if together else min(self.streams, len(queue))
             for first in range(wide):
-                mine = queue[first::wide]
-                lanes.append(self.lane(len(lanes), number, mine, together, answers))
+                seat = self.seat((number, first), taken)
+                lanes.append(self.lane(seat, number, queue[first::wide], together, answers))
         while lanes:
             lanes = [lane for lane in lanes if next(lane, self) is not self]
         for stream in self.side.values():
             torch.cuda.current_stream().wait_stream(stream)
+
+    def seat(self, who: tuple[int, int], taken: set[int]) -> int:
+        """A lane that nobody has in this turn: that of last time, where the programs are, if so."""
+        last = self.seats.get(who)
+        if last is None or last in taken:
+            last = next(lane for lane in count() if lane not in taken)
+        self.seats[who] = last
+        taken.add(last)
+        return last
 
     def lane(
         self,
@@ -181,8 +192,7 @@ class Stacked(InProcess):
                 with where():
                     stack = Stack(members, together, self.precision)
                     pool = Pool.of(stack.members, self.pools)
-                    examples = sum(len(m.training.data) for m in members)
-                    find = self.finder(lane, number, pool, examples)
+                    find = self.finder(lane, number, pool, stack.room)
                     steps = stack.steps(find, pool, answers)
                 while True:
                     with where():
@@ -204,17 +214,17 @@ class Stacked(InProcess):
         warnings.warn(line, SlowPath, stacklevel=2)
 
     def finder(
-        self, lane: int, number: int, pool: Pool, examples: int
+        self, lane: int, number: int, pool: Pool, room: int
     ) -> Callable[[int, int, Callable[[], Step]], Program]:
-        """Programs made before, or anew; a server may train on more examples than last time."""
+        """Programs made before, or anew; a server may train on more examples than there is room."""
 
         def find(sites: int, size: int, step: Callable[[], Step]) -> Program:
-            key = (lane, number, sites, size, id(pool.x), examples)
+            key = (lane, number, sites, size, id(pool.x), room)
             self.used[key] = self.turn
             if key not in self.programs:
                 shared = [] if pool.x is None else [pool.x]
                 self.programs[key] = (
-                    Recorded(step(), shared) if lane in self.side else Eager(step())
+                    Recorded(step(), shared=shared) if lane in self.side else Eager(step())
                 )
             return self.programs[key]
 

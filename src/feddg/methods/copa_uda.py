@@ -84,11 +84,9 @@ class COPAUDA(COPA):
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         classifying(job, "copa-uda")
-        found = []
-        for reply in replies:
-            seen = yield job.prediction(self.local_ensemble(state, reply, job.model))
-            found.append(seen.exp())
-        p = torch.stack(found)
+        ensembles = [self.local_ensemble(state, r, job.model) for r in replies]
+        seen = yield [job.prediction(e) for e in ensembles]
+        p = torch.stack(seen).exp()
         label, confidence = pseudo_labels(p, self.labels)
         sure = confidence > self.threshold
         if self.agreement:

@@ -1,9 +1,9 @@
 """FADA (Peng et al., ICLR 2020): features of sources and target that no judge can tell apart."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -19,7 +19,6 @@ from feddg.parts.heads import kept_head, parted
 from feddg.parts.shared import width
 from feddg.parts.tuning import classifying, tuning
 from feddg.trees import Tree, moved
-from feddg.weights import Weights
 
 
 @dataclass(frozen=True)
@@ -67,32 +66,33 @@ class FADA(Wrapper):
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         classifying(job, "fada")
         if self.attention:
-            before = yield from self.spread(state.model, job)
-            gains = []
-            for reply in replies:
-                after = yield from self.spread(reply.model, job)
-                gains.append(before - after)
-            replies = [replace(r, weight=exp(g)) for r, g in zip(replies, gains, strict=True)]
+            models = [state.model, *(r.model for r in replies)]
+            seen = yield [job.prediction(extractor(w, job.model)) for w in models]
+            before, *after = [spread(z, job.task.outputs) for z in seen]
+            replies = [
+                replace(r, weight=exp(before - a)) for r, a in zip(replies, after, strict=True)
+            ]
         merged = yield from self.inner.aggregate(state, replies, job)
         if not self.epochs:
             return merged
         tap, features = anatomy(job.model).features, replies[0].notes["features"].shape[1]
         at = merged.model.vector.device
-        judges = {
-            r.site: state.notes["fada"].get(r.site)
-            or moved(Judge(features).start(job.rng(f"judge/{r.site}")), at)
-            for r in replies
-        }
-        sources = {r.site: r.notes["features"] for r in replies}
-        term = Confusion(judges, sources, tap, self.weight)
+        heard = {r.site: r.notes["features"] for r in sorted(replies, key=lambda r: r.site)}
+        judges = [
+            state.notes["fada"].get(site)
+            or moved(Judge(features).start(job.rng(f"judge/{site}")), at)
+            for site in heard
+        ]
+        # by number, not by name: so the servers of runs with other sites train alike
+        term = Confusion(numbered(judges), numbered(heard.values()), tap, self.weight)
         done = yield tuning(job, self.epochs, term).training(merged.model)
         _, head = parted(merged.model, job.model)
         model = kept_head(done.model, head, job.model)
-        learned = {**state.notes["fada"], **done.learned[term.key]}
+        learned = dict(zip(heard, done.learned[term.key].values(), strict=True))
+        learned = {**state.notes["fada"], **learned}
         merged = replace(merged, model=model).noting("fada", learned)
         return merged.tracing("tuning_loss", done.losses["total"])
 
-    def spread(self, weights: Weights, job: Job) -> Work[float]:
-        """Of the target's features by this model."""
-        z = yield job.prediction(extractor(weights, job.model))
-        return spread(z, job.task.outputs)
+
+def numbered(values: Iterable[Any]) -> dict[str, Any]:
+    return {str(i): v for i, v in enumerate(values)}

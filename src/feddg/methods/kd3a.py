@@ -55,11 +55,8 @@ class KD3A(Wrapper):
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         classifying(job, "kd3a")
-        found = []
-        for reply in replies:
-            seen = yield job.prediction(self.inner.predictor(reply, job.model))
-            found.append(seen.softmax(1))
-        p, gate = torch.stack(found), self.gate_at(job)
+        seen = yield [job.prediction(self.inner.predictor(r, job.model)) for r in replies]
+        p, gate = torch.stack(seen).softmax(2), self.gate_at(job)
         knowledge, support = knowledge_vote(p, gate)
         taught = Distilled(Rows(knowledge=knowledge, support=support), self.mixup)
         epochs = job.local.epochs if self.epochs is None else self.epochs

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from feddg.errors import within
 from feddg.local import Job
-from feddg.method import Work
+from feddg.method import Work, together
 from feddg.methods.independent import KEY, IndependentEnsemble
 from feddg.models.anatomy import anatomy
 from feddg.packets import Packet, Reply, State
@@ -50,11 +50,12 @@ class SHOT(IndependentEnsemble):
         merged = yield from super().aggregate(state, replies, job)
         if job.round + 1 < job.rounds:
             return merged
-        kept, adapted = merged.notes[KEY], {}
-        for site in sorted(kept["models"]):
-            start = Weights(kept["models"][site], merged.model.layout)
-            found = yield from self.adapted(start, site, job)
-            adapted[site] = found.vector
+        kept = merged.notes[KEY]
+        starts = {
+            k: Weights(kept["models"][k], merged.model.layout) for k in sorted(kept["models"])
+        }
+        found = yield from together([self.adapted(w, k, job) for k, w in starts.items()])
+        adapted = {k: w.vector for k, w in zip(starts, found, strict=True)}
         return merged.noting(KEY, {**kept, "models": adapted})
 
     def adapted(self, model: Weights, site: str, job: Job) -> Work[Weights]:

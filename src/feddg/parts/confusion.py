@@ -42,14 +42,13 @@ class Confusion:
 
     def draw(self, rng: Generator, n: int) -> Tensors:
         """Which of each site's features meet the batch."""
-        sizes = {k: len(v) for k, v in self.sources.items()}
-        return {k: torch.randint(sizes[k], (n,), generator=rng) for k in sorted(sizes)}
+        return {k: torch.randint(len(z), (n,), generator=rng) for k, z in self.sources.items()}
 
     def loss(self, fwd: Forward) -> Tensor:
         z, judges = fwd.taps[self.features], fwd.theta[self.key]
         losses = []
-        for site in sorted(self.sources):
-            source = self.sources[site][fwd.draw[site]].to(z)
+        for site, features in self.sources.items():
+            source = features[fwd.draw[site]].to(z)
             fixed: Any = each(Tensor.detach, judges[site])
             told = judged(judges[site], source, True) + judged(judges[site], z.detach(), False)
             losses.append(told + self.weight * judged(fixed, z, True))
