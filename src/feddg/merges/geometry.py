@@ -12,21 +12,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
-from torch.nn.functional import linear
 
-from feddg.merges import gpu_kernels, whole_products
+from feddg.merges import blas, gpu_kernels, whole_products
 
 Matrix = NDArray[np.float64]
 Order = Iterable[tuple[int, Sequence[int]]]  # each row in turn, with those it meets
 
-# Measured on 10 and 100 rows (Zen 4 and 5). Shorter blocks add up more exactly but cost calls; a
-# batch of products keeps all threads busy, and what it reads stays in the cache for all panels of
-# rows, of a size that matrix kernels like, which skip what symmetry gives for nothing.
+# Shorter blocks add up more exactly but cost calls; a batch of products keeps all threads busy.
 BLOCK = 4096  # columns of one product
 CACHED = 8 << 20  # bytes that one call's products read
-PANEL = 52  # rows
-LAUNCH = 8192  # products of one call on a GPU, which has no use for panels
-MANY = 64  # float32 rows from which oneDNN's whole products beat MKL's half ones (on AMD, by 1.4)
+LAUNCH = 8192  # products of one call on a GPU
+MANY = 12  # float32 rows from which half a product beats a batch of whole ones (Zen 5)
 
 TINY = 1e-100  # a factor of a row that is put off no longer; also 0 and negative ones
 RECORDED = 64  # sites up to which the record names every pair
@@ -42,40 +38,25 @@ def gram(x: Tensor, cut: slice = slice(None)) -> Tensor:
     if kernels and len(x) <= kernels.MOST:
         products: Tensor = kernels.gram(x)
         return products
-    if x.device.type == "cpu" and x.dtype == torch.float32 and len(x) >= MANY and one_dnn():
-        return gram_of_many(x)
-    batch, panel = LAUNCH, max(len(x), 1)
+    if x.device.type == "cpu" and x.dtype == torch.float32 and len(x) >= MANY:
+        total = blas.gram(x)
+        return total + total.triu(1).T
+    batch = LAUNCH
     if x.device.type == "cpu":
-        batch, panel = max(CACHED // (panel * BLOCK * x.element_size()), 1), PANEL
+        batch = max(CACHED // (max(len(x), 1) * BLOCK * x.element_size()), 1)
     total = torch.zeros(len(x), len(x), dtype=torch.float64, device=x.device)
     whole = x.shape[1] - x.shape[1] % BLOCK
     with whole_products():
         for start in range(0, whole, batch * BLOCK):
             part = x[:, start : min(start + batch * BLOCK, whole)]
-            add_products(total, part.unflatten(1, (-1, BLOCK)).transpose(0, 1), panel)
-        add_products(total, x[None, :, whole:], panel)
+            add_products(total, part.unflatten(1, (-1, BLOCK)).transpose(0, 1))
+        add_products(total, x[None, :, whole:])
     return total.triu() + total.triu(1).T
 
 
-def one_dnn() -> bool:
-    return torch.backends.mkldnn.is_available()
-
-
-def gram_of_many(x: Tensor) -> Tensor:
-    """As `gram`, a block of columns at a time."""
-    total = torch.zeros(len(x), len(x), dtype=torch.float64)
-    for part in x.split(BLOCK, 1):
-        block = part.to_mkldnn()
-        total += linear(block, block).to_dense()
-    return total.triu() + total.triu(1).T
-
-
-def add_products(total: Tensor, blocks: Tensor, panel: int) -> None:
-    """Adds every block's X X' to `total`: the upper triangle, and some more on the way."""
-    for top in range(0, len(total), panel):
-        rows = slice(top, top + panel)
-        products = blocks[:, rows] @ blocks[:, top:].mT
-        total[rows, top:] += products.sum(0, dtype=torch.float64)
+def add_products(total: Tensor, blocks: Tensor) -> None:
+    """Adds every block's X X' to `total`."""
+    total += (blocks @ blocks.mT).sum(0, dtype=torch.float64)
 
 
 @dataclass(frozen=True, eq=False)
