@@ -22,6 +22,7 @@ from torch import Generator, Tensor
 from feddg.errors import ConfigError
 from feddg.local import Forward
 from feddg.parts.discrepancy import WIDTHS, weighted_mmd
+from feddg.parts.products import linear
 from feddg.training import forward
 from feddg.trees import Tensors, part
 from feddg.weights import Layout
@@ -123,7 +124,7 @@ class Projections:
             weight, bias = (convolutions[f"{side}:{tap}.{k}"] for k in ("weight", "bias"))
             kernel, stride = self.window(size)
             if kernel == stride:
-                found.append(F.linear(x, weight.permute(0, 2, 3, 1).flatten(1), bias))
+                found.append(linear(x, weight.permute(0, 2, 3, 1).flatten(1), bias))
             else:
                 found.append(F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1).flatten(1, 2))
         return torch.stack(found)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.func import grad, vjp
 
 from feddg.constants import constant
+from feddg.parts.products import linear
 
 WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
 
@@ -43,7 +44,7 @@ def distances(a: Tensor, b: Tensor) -> Tensor:
     """3 x L x M x n x n squares: within a, within b, across."""
     L, M, n = len(a), len(b), a.shape[1]
     aa, bb = a @ a.mT, b @ b.mT
-    ab = (a.flatten(0, 1) @ b.flatten(0, 1).T).view(L, n, M, n).transpose(1, 2)
+    ab = linear(a.flatten(0, 1), b.flatten(0, 1)).view(L, n, M, n).transpose(1, 2)
     u, v = aa.diagonal(0, 1, 2), bb.diagonal(0, 1, 2)  # |x|^2, so that d(x, x) is exactly 0
     u, v = u[:, None].expand(L, M, n), v[None].expand(L, M, n)
     inner = torch.stack([aa[:, None].expand(L, M, n, n), bb[None].expand(L, M, n, n), ab])
@@ -84,18 +85,18 @@ class WeightedMMD(torch.autograd.Function):
         x, y = centred(a, b)
         apart = distances(x, y)
         rate = rates(apart)
-        kernels = (apart * rate).exp()
+        kernels = (apart * rate).exp_()
         value = (alpha * contrast(kernels, biased)).sum()
         L, M, n = len(x), len(y), x.shape[1]
         within, across = shares(n, biased)
-        steep = (kernels * rate).sum(0) * (2 * alpha[:, :, None, None])
+        steep = kernels.mul_(rate).sum(0) * (2 * alpha[:, :, None, None])
         aa, bb = -2 * within * steep[0].sum(1), -2 * within * steep[1].sum(0)  # both ends move
         ab = -across * steep[2].transpose(1, 2)  # L x n x M x n
         aa.diagonal(0, 1, 2).sub_(aa.sum(2) + ab.sum((2, 3)))
         bb.diagonal(0, 1, 2).sub_(bb.sum(2) + ab.sum((0, 1)))
         ab = ab.reshape(L * n, M * n)
-        da = torch.baddbmm((ab @ y.flatten(0, 1)).view_as(x), aa, x)
-        db = torch.baddbmm((ab.T @ x.flatten(0, 1)).view_as(y), bb, y)
+        da = torch.baddbmm(linear(ab, y.flatten(0, 1).T).view_as(x), aa, x)
+        db = torch.baddbmm(linear(ab.T, x.flatten(0, 1).T).view_as(y), bb, y)
         return value, da.to(a.dtype), db.to(b.dtype)
 
     @staticmethod
