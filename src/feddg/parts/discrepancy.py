@@ -1,14 +1,15 @@
 """MMD^2 between layers of features, and its weighted sum with the slope in closed form."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vjp
 
 from feddg.constants import constant
-from feddg.parts.products import linear
+from feddg.parts.products import product
 
 WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
 
@@ -40,11 +41,11 @@ def centred(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a - middle, b - middle
 
 
-def distances(a: Tensor, b: Tensor) -> Tensor:
+def distances(a: Tensor, b: Tensor, times: Callable[[Tensor, Tensor], Tensor] = F.linear) -> Tensor:
     """3 x L x M x n x n squares: within a, within b, across."""
     L, M, n = len(a), len(b), a.shape[1]
     aa, bb = a @ a.mT, b @ b.mT
-    ab = linear(a.flatten(0, 1), b.flatten(0, 1)).view(L, n, M, n).transpose(1, 2)
+    ab = times(a.flatten(0, 1), b.flatten(0, 1)).view(L, n, M, n).transpose(1, 2)
     u, v = aa.diagonal(0, 1, 2), bb.diagonal(0, 1, 2)  # |x|^2, so that d(x, x) is exactly 0
     u, v = u[:, None].expand(L, M, n), v[None].expand(L, M, n)
     inner = torch.stack([aa[:, None].expand(L, M, n, n), bb[None].expand(L, M, n, n), ab])
@@ -83,7 +84,7 @@ class WeightedMMD(torch.autograd.Function):
     @staticmethod
     def forward(a: Tensor, b: Tensor, alpha: Tensor, biased: bool) -> tuple[Tensor, Tensor, Tensor]:
         x, y = centred(a, b)
-        apart = distances(x, y)
+        apart = distances(x, y, product)
         rate = rates(apart)
         kernels = (apart * rate).exp_()
         value = (alpha * contrast(kernels, biased)).sum()
@@ -95,8 +96,8 @@ class WeightedMMD(torch.autograd.Function):
         aa.diagonal(0, 1, 2).sub_(aa.sum(2) + ab.sum((2, 3)))
         bb.diagonal(0, 1, 2).sub_(bb.sum(2) + ab.sum((0, 1)))
         ab = ab.reshape(L * n, M * n)
-        da = torch.baddbmm(linear(ab, y.flatten(0, 1).T).view_as(x), aa, x)
-        db = torch.baddbmm(linear(ab.T, x.flatten(0, 1).T).view_as(y), bb, y)
+        da = torch.baddbmm(product(ab, y.flatten(0, 1).T).view_as(x), aa, x)
+        db = torch.baddbmm(product(ab.T, x.flatten(0, 1).T).view_as(y), bb, y)
         return value, da.to(a.dtype), db.to(b.dtype)
 
     @staticmethod
