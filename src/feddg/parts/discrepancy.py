@@ -83,22 +83,30 @@ class WeightedMMD(torch.autograd.Function):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, alpha: Tensor, biased: bool) -> tuple[Tensor, Tensor, Tensor]:
-        x, y = centred(a, b)
-        apart = distances(x, y, product)
+        L, M, n = len(a), len(b), a.shape[1]
+        z = torch.cat([a, b]).flatten(0, 1)  # one product costs less than several small ones
+        z = z - z.mean(0)
+        inner = product(z, z)
+        size = inner.diagonal()
+        apart = (size[:, None] + size).sub_(inner, alpha=2).clamp_min_(0).view(L + M, n, L + M, n)
+        own = apart.diagonal(0, 0, 2).permute(2, 0, 1)  # within each layer
+        apart = torch.stack([
+            own[:L, None].expand(L, M, n, n), own[L:].expand(L, M, n, n),
+            apart[:L, :, L:].transpose(1, 2),
+        ])  # fmt: skip
         rate = rates(apart)
         kernels = (apart * rate).exp_()
         value = (alpha * contrast(kernels, biased)).sum()
-        L, M, n = len(x), len(y), x.shape[1]
         within, across = shares(n, biased)
         steep = kernels.mul_(rate).sum(0) * (2 * alpha[:, :, None, None])
-        aa, bb = -2 * within * steep[0].sum(1), -2 * within * steep[1].sum(0)  # both ends move
-        ab = -across * steep[2].transpose(1, 2)  # L x n x M x n
-        aa.diagonal(0, 1, 2).sub_(aa.sum(2) + ab.sum((2, 3)))
-        bb.diagonal(0, 1, 2).sub_(bb.sum(2) + ab.sum((0, 1)))
-        ab = ab.reshape(L * n, M * n)
-        da = torch.baddbmm(product(ab, y.flatten(0, 1).T).view_as(x), aa, x)
-        db = torch.baddbmm(product(ab.T, x.flatten(0, 1).T).view_as(y), bb, y)
-        return value, da.to(a.dtype), db.to(b.dtype)
+        own = torch.cat([steep[0].sum(1), steep[1].sum(0)]) * (-2 * within)  # both ends move
+        ab = (steep[2].transpose(1, 2) * -across).reshape(L * n, M * n)
+        whole = own.permute(1, 2, 0).diag_embed(0, 0, 2).flatten(0, 1).flatten(1)
+        whole[: L * n, L * n :] = ab
+        whole[L * n :, : L * n] = ab.T
+        whole.diagonal().sub_(whole.sum(1))
+        dz = product(whole, z.T).view(L + M, n, -1)
+        return value, dz[:L].to(a.dtype), dz[L:].to(b.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
