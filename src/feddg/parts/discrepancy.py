@@ -1,10 +1,8 @@
 """MMD^2 between layers of features, and its weighted sum with the slope in closed form."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vjp
 
@@ -28,7 +26,8 @@ def mmd(a: Tensor, b: Tensor, biased: bool = True) -> Tensor:
 def weighted_mmd(a: Tensor, b: Tensor, alpha: Tensor, biased: bool = True) -> Tensor:
     """sum_lm alpha_lm MMD^2_lm, as `(alpha * mmd(a, b, biased)).sum()`; alpha is a constant.
 
-    On small batches what autograd keeps of every little operation costs more than the products.
+    On small batches many little operations and their slopes cost more than the products, so here
+    all points are multiplied with all, and so are their slopes, needless pairs of layers included.
     """
     value, *_ = WeightedMMD.apply(a, b, alpha.detach(), biased)  # type: ignore[no-untyped-call]
     found: Tensor = value
@@ -41,11 +40,11 @@ def centred(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a - middle, b - middle
 
 
-def distances(a: Tensor, b: Tensor, times: Callable[[Tensor, Tensor], Tensor] = F.linear) -> Tensor:
+def distances(a: Tensor, b: Tensor) -> Tensor:
     """3 x L x M x n x n squares: within a, within b, across."""
     L, M, n = len(a), len(b), a.shape[1]
     aa, bb = a @ a.mT, b @ b.mT
-    ab = times(a.flatten(0, 1), b.flatten(0, 1)).view(L, n, M, n).transpose(1, 2)
+    ab = (a.flatten(0, 1) @ b.flatten(0, 1).T).view(L, n, M, n).transpose(1, 2)
     u, v = aa.diagonal(0, 1, 2), bb.diagonal(0, 1, 2)  # |x|^2, so that d(x, x) is exactly 0
     u, v = u[:, None].expand(L, M, n), v[None].expand(L, M, n)
     inner = torch.stack([aa[:, None].expand(L, M, n, n), bb[None].expand(L, M, n, n), ab])
@@ -84,7 +83,7 @@ class WeightedMMD(torch.autograd.Function):
     @staticmethod
     def forward(a: Tensor, b: Tensor, alpha: Tensor, biased: bool) -> tuple[Tensor, Tensor, Tensor]:
         L, M, n = len(a), len(b), a.shape[1]
-        z = torch.cat([a, b]).flatten(0, 1)  # one product costs less than several small ones
+        z = torch.cat([a, b]).flatten(0, 1)
         z = z - z.mean(0)
         inner = product(z, z)
         size = inner.diagonal()
