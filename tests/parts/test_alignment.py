@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from feddg.errors import ConfigError
-from feddg.parts.alignment import Matching, Projections, Rows, as_map, attention, mmd, variances
+from feddg.parts.alignment import Matching, Projections, Rows, as_map, attention, variances
+from feddg.parts.discrepancy import mmd
 
 
 def close(a, b, atol=1e-5):

@@ -19,9 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from feddg.constants import constant
 from feddg.errors import ConfigError
 from feddg.local import Forward
+from feddg.parts.discrepancy import WIDTHS, weighted_mmd
+from feddg.parts.products import linear
 from feddg.training import forward
 from feddg.trees import Tensors, part
 from feddg.weights import Layout
@@ -31,7 +32,6 @@ Side = Literal["local", "fused"]
 Kernels = Literal["sum", "mean"]
 Size = tuple[int, int, int]  # channels, height, width
 SIDES = ("fused", "local")
-WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
 
 
 class Rows(dict[str, Tensor]):
@@ -124,7 +124,7 @@ class Projections:
             weight, bias = (convolutions[f"{side}:{tap}.{k}"] for k in ("weight", "bias"))
             kernel, stride = self.window(size)
             if kernel == stride:
-                found.append(F.linear(x, weight.permute(0, 2, 3, 1).flatten(1), bias))
+                found.append(linear(x, weight.permute(0, 2, 3, 1).flatten(1), bias))
             else:
                 found.append(F.conv2d(x, weight, bias, stride).permute(0, 2, 3, 1).flatten(1, 2))
         return torch.stack(found)
@@ -175,11 +175,9 @@ class Matching:
             alpha = torch.eye(len(a), dtype=a.dtype, device=a.device)
         a, b = a.flatten(2), b.flatten(2)
         if self.discrepancy == "mse":
-            d = (a[:, None] - b[None]).square().mean((2, 3))
-        else:
-            d = mmd(a, b, self.estimator == "biased")
-            d = d / len(WIDTHS) if self.kernels == "mean" else d
-        return self.lam * (alpha * d).sum()
+            return self.lam * (alpha * (a[:, None] - b[None]).square().mean((2, 3))).sum()
+        share = self.lam / len(WIDTHS) if self.kernels == "mean" else self.lam
+        return share * weighted_mmd(a, b, alpha, self.estimator == "biased")
 
 
 def attention(a: Tensor, b: Tensor, position: bool, channel: bool, over: Side = "local") -> Tensor:
@@ -196,33 +194,6 @@ def attention(a: Tensor, b: Tensor, position: bool, channel: bool, over: Side = 
     if not shares:
         return a.new_full((len(a), len(b)), 1 / len(b if over == "local" else a))
     return torch.stack(shares).mean(0)
-
-
-def mmd(a: Tensor, b: Tensor, biased: bool = True) -> Tensor:
-    """MMD^2 of each a[l] (n x D) with each b[m], layers of a x layers of b.
-
-    Five Gaussian kernels, added up as in the public code: exp(-d^2 / (2 s 3^k)), k = -3 ... 1, with
-    s the (detached) mean d^2 over all ordered pairs of the 2n points. biased: the means of the
-    kernel over all pairs within a, within b and, twice, less those across; else without i = j.
-    """
-    L, M, n = len(a), len(b), a.shape[1]
-    middle = (a.detach().mean((0, 1)) + b.detach().mean((0, 1))) / 2
-    a, b = a - middle, b - middle  # distances stay, their rounding errors shrink
-    aa, bb = a @ a.mT, b @ b.mT
-    ab = (a.flatten(0, 1) @ b.flatten(0, 1).T).view(L, n, M, n).transpose(1, 2)
-    u, v = aa.diagonal(0, 1, 2), bb.diagonal(0, 1, 2)  # |x|^2, so that d(x, x) is exactly 0
-    u, v = u[:, None].expand(L, M, n), v[None].expand(L, M, n)
-    inner = torch.stack([aa[:, None].expand(L, M, n, n), bb[None].expand(L, M, n, n), ab])
-    sizes = torch.stack([u, v, u])[..., None] + torch.stack([u, v, v])[..., None, :]
-    apart = (sizes - 2 * inner).clamp_min(0)  # within a, within b, across
-    total = apart.detach().sum((3, 4))
-    scale = ((total[0] + total[1] + 2 * total[2]) / (4 * n * n)).clamp_min(1e-30)
-    rates = -0.5 / (scale * constant(WIDTHS, a).view(-1, 1, 1))
-    kernel = (apart * rates[:, None, :, :, None, None]).exp().sum((0, 4, 5))
-    if biased:
-        return (kernel[0] + kernel[1] - 2 * kernel[2]) / (n * n)
-    off = kernel[0] + kernel[1] - 2 * n * len(WIDTHS)
-    return off / (n * (n - 1)) - 2 * kernel[2] / (n * n)
 
 
 @part("teacher", "projection")
