@@ -4,7 +4,7 @@ import pytest
 
 from feddg.benchmark.bench import Bench, run, table
 from feddg.benchmark.stored import stored_runs
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, DataError
 from feddg.report.groups import grouped, in_order, short
 from tests.report.stored import record, stored
 
@@ -51,6 +51,20 @@ def test_what_the_numbers_depend_on_is_never_mixed():
 def test_diagnostics_are_no_other_protocol_and_no_second_seed():
     [group] = grouped([stored("fedavg"), stored("fedavg", diagnostics="curves")])
     assert group.scores == {"fedavg": {"m0": {0: 50.0}}}
+
+
+def test_records_alone_make_a_table_but_not_of_what_groups_decide(tmp_path, monkeypatch):
+    """Neither model nor data are at hand; FMoW goes by its worst group, which no record says."""
+    monkeypatch.setenv("FEDDG_DATA", str(tmp_path))
+    lone = stored("fedavg", "usps", data="digit-five")
+    [group] = grouped([lone])
+    assert group.scores == {"fedavg": {"usps": {0: 50.0}}}
+    scores = {"test/usps": {"accuracy": 0.5, "worst_group": 0.25}}
+    apart = stored(
+        "fedavg", "usps", data="digit-five", records=(record("usps", 0.5, scores=scores),)
+    )
+    with pytest.raises(DataError, match="is not there"):
+        grouped([apart])
 
 
 def test_a_rule_by_name_picks_for_all_and_says_so():

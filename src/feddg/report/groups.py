@@ -21,9 +21,9 @@ from feddg.benchmark.table import Cell, Table, cells, shown_metric
 from feddg.catalogue import compose, methods, parameters, spelled, split
 from feddg.catalogue import listed as named
 from feddg.deploy.manifest import MANIFEST, read_manifest
-from feddg.errors import ConfigError
+from feddg.errors import ConfigError, DataError
 from feddg.method import chain
-from feddg.tasks import Task
+from feddg.tasks import Classification, Regression, Task
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]  # row -> target -> seed -> score
 
@@ -163,10 +163,20 @@ def changes(link: Any) -> dict[str, Any]:
 
 
 def task_of(run: StoredRun) -> Task:
-    """From the saved model where there is one, so that the data need not be at hand."""
+    """From the saved model where there is one, so that the data need not be at hand.
+
+    Without both, what was measured tells the kind of task, but not what data in groups go by.
+    """
     if run.finished:
         return read_manifest(run.folder / "model" / MANIFEST).task
-    return overview(run.experiment.data, run.experiment.data_options).task
+    try:
+        return overview(run.experiment.data, run.experiment.data_options).task
+    except DataError:
+        measured = {name for scores in run.records[0]["scores"].values() for name in scores}
+        for task in (Classification(()), Regression()):
+            if task.metric in measured and "worst_group" not in measured:
+                return task
+        raise
 
 
 def in_order(runs: Iterable[StoredRun]) -> list[str]:
