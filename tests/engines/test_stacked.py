@@ -215,7 +215,7 @@ def test_programs_serve_round_after_round_and_are_let_go_when_unused():
 
 
 def test_the_first_stretch_is_short():
-    assert [len(s) for s in stretches(range(10, 100))] == [8, 64, 18]
+    assert [len(s) for s in stretches(range(10, 200))] == [8, 16, 32, 64, 64, 6]
     assert [t for s in stretches(range(3, 20)) for t in s] == list(range(3, 20))
     with warnings.catch_warnings():
         assert list(stretches(range(0))) == []

@@ -279,11 +279,11 @@ class Stack:
 
 
 def stretches(steps: range, ahead: int = AHEAD) -> Iterator[range]:
-    """A short one first: the device is to work while the longer ones are made."""
+    """A short one first, and none twice as long as the last: the device works while it is made."""
     start, long = steps.start, min(FIRST, ahead)
     while start < steps.stop:
         yield range(start, min(start + long, steps.stop))
-        start, long = start + long, ahead
+        start, long = start + long, min(2 * long, ahead)
 
 
 def each_stacked(trees: list[Tree]) -> Tree:
