@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from feddg.vmapped import more_images
+
 LARGEST = 1 << 22  # numbers in one site's patches; more of them cost more than they save
 Window = tuple[int, int, int, int]  # kernel and stride, down and to the right
 
@@ -33,16 +35,6 @@ def kernels() -> Any:
 def usable(x: Tensor, times: int = 1) -> bool:
     """Whether the kernels can take it, and make of it something so many times as large."""
     return x.is_cuda and x.numel() * times < 2**31 and kernels() is not None
-
-
-def merged(function: Any, dims: tuple[Any, ...], tensors: tuple[Tensor, ...], *rest: Any) -> Any:
-    """The vmap rule of what treats every image by itself: sites are more images."""
-    flat = [t.movedim(d, 0).flatten(0, 1) for t, d in zip(tensors, dims, strict=False)]
-    sites = tensors[0].shape[dims[0]]
-    found = function.apply(*flat, *rest)
-    if isinstance(found, Tensor):
-        return found.unflatten(0, (sites, -1)), 0
-    return tuple(f.unflatten(0, (sites, -1)) for f in found), (0,) * len(found)
 
 
 class Patches(torch.autograd.Function):
@@ -68,7 +60,7 @@ class Patches(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], x: Tensor, window: Window) -> Any:
-        return merged(Patches, dims, (x,), window)
+        return more_images(Patches, dims, (x,), window)
 
 
 class Overlaid(torch.autograd.Function):
@@ -102,7 +94,7 @@ class Overlaid(torch.autograd.Function):
     def vmap(
         info: Any, dims: tuple[Any, ...], patches: Tensor, window: Window, size: tuple[int, int]
     ) -> Any:
-        return merged(Overlaid, dims, (patches,), window, size)
+        return more_images(Overlaid, dims, (patches,), window, size)
 
 
 class Pooled(torch.autograd.Function):
@@ -127,7 +119,7 @@ class Pooled(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], x: Tensor, side: int) -> Any:
-        return merged(Pooled, dims, (x,), side)
+        return more_images(Pooled, dims, (x,), side)
 
 
 class Unpooled(torch.autograd.Function):
@@ -156,7 +148,7 @@ class Unpooled(torch.autograd.Function):
         info: Any, dims: tuple[Any, ...], slope: Tensor, which: Tensor, side: int,
         size: tuple[int, int],
     ) -> Any:  # fmt: skip
-        return merged(Unpooled, dims, (slope, which), side, size)
+        return more_images(Unpooled, dims, (slope, which), side, size)
 
 
 def convolved(

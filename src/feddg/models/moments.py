@@ -10,20 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from feddg.vmapped import more_images
+
 PIXELS = (2, 3)
-
-
-def more_images(function: Any, dims: tuple[Any, ...], *tensors: Tensor) -> Any:
-    """The vmap rule of what treats every image by itself."""
-    sites = next(t.shape[d] for t, d in zip(tensors, dims, strict=True) if d is not None)
-    whole = [
-        t.expand(sites, *t.shape) if d is None else t.movedim(d, 0)
-        for t, d in zip(tensors, dims, strict=True)
-    ]
-    found = function.apply(*(t.flatten(0, 1) for t in whole))
-    if isinstance(found, Tensor):
-        return found.unflatten(0, (sites, -1)), 0
-    return tuple(f.unflatten(0, (sites, -1)) for f in found), (0,) * len(found)
 
 
 class Moments(torch.autograd.Function):
@@ -53,7 +42,7 @@ class Moments(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], x: Tensor) -> Any:
-        return more_images(Moments, dims, x)
+        return more_images(Moments, dims, (x,))
 
 
 class Scaled(torch.autograd.Function):
@@ -76,4 +65,4 @@ class Scaled(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], x: Tensor, scale: Tensor, shift: Tensor) -> Any:
-        return more_images(Scaled, dims, x, scale, shift)
+        return more_images(Scaled, dims, (x, scale, shift))
