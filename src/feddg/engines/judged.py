@@ -15,7 +15,7 @@ from feddg.trees import pick, stack
 from feddg.weights import Layout, Weights
 
 Asked = Evaluation | Prediction
-TOGETHER = 1 << 13  # examples of all networks at a time
+ROWS = 64  # examples of each network at a time; with more, convolutions are no products (LARGEST)
 Kind = tuple[Any, ...]
 
 
@@ -43,14 +43,10 @@ def outputs(requests: Sequence[Asked]) -> Tensor:
         return forward(network, layout.views(vector), prepared(x, preparing))[0]
 
     done = []
-    for batch in zip(*(r.data.batches(rows_each(len(requests))) for r in requests), strict=True):
+    for batch in zip(*(r.data.batches(ROWS) for r in requests), strict=True):
         with as_products():
             done.append(vmap(judged)(vectors, prepare, torch.stack(batch).to(device)))
     return torch.cat(done, 1)
-
-
-def rows_each(networks: int) -> int:
-    return max(TOGETHER // networks, 1)
 
 
 def judge(requests: Sequence[Asked]) -> list[Answer]:
