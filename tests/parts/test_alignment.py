@@ -53,7 +53,10 @@ def test_a_kernel_of_one_pixel_is_a_convolution_all_the_same():
     own = project.layout.views(project.init(torch.Generator()))
     for out, tap in zip(project("fused", own, features), "ab", strict=True):
         weight, bias = own[f"fused:{tap}.weight"], own[f"fused:{tap}.bias"]
-        close(out.mT.unflatten(-1, (4, 4)), torch.conv2d(features[tap], weight.permute(0, 3, 1, 2), bias))
+        close(
+            out.mT.unflatten(-1, (4, 4)),
+            torch.conv2d(features[tap], weight.permute(0, 3, 1, 2), bias),
+        )
 
 
 def test_a_dense_feature_is_projected_by_a_linear_map():

@@ -71,8 +71,12 @@ class CrossLayerAlignment:
         else:
             local = forward(fwd.module, self.layout.views(self.teacher), fwd.x, self.taps)[1]
         vector, project = self.vector(fwd), self.project
-        if project and at_once.possible(project, self.how, (vector, *fwd.taps.values(), *local.values())):
-            return at_once.aligned(project, self.how, vector, fwd.taps, local if kept else project.cut(local))
+        if project and at_once.possible(
+            project, self.how, (vector, *fwd.taps.values(), *local.values())
+        ):
+            return at_once.aligned(
+                project, self.how, vector, fwd.taps, local if kept else project.cut(local)
+            )
         return self.how(*self.projected(vector, fwd.taps, local, kept))
 
     def projected(
