@@ -11,9 +11,9 @@ from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
 from feddg.local import Job
 from feddg.parts import calibration
-from feddg.parts.matching import attention
 from feddg.parts.calibration import acquisition
 from feddg.parts.features import Remembered, tap_features
+from feddg.parts.matching import attention
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
 from feddg.training import order

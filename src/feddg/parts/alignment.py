@@ -71,12 +71,9 @@ class CrossLayerAlignment:
         else:
             local = forward(fwd.module, self.layout.views(self.teacher), fwd.x, self.taps)[1]
         vector, project = self.vector(fwd), self.project
-        if project and at_once.possible(
-            project, self.how, (vector, *fwd.taps.values(), *local.values())
-        ):
-            return at_once.aligned(
-                project, self.how, vector, fwd.taps, local if kept else project.cut(local)
-            )
+        if project and at_once.possible(project, self.how, vector, fwd.taps, local):
+            patches = local if kept else project.cut(local)
+            return at_once.aligned(project, self.how, vector, fwd.taps, patches)
         return self.how(*self.projected(vector, fwd.taps, local, kept))
 
     def projected(
