@@ -1,5 +1,6 @@
 """The one loop: who is asked, who answers, and what happens when too few do."""
 
+import gc
 import re
 from dataclasses import replace
 
@@ -287,3 +288,14 @@ def test_a_reply_in_anothers_name_is_the_failure_of_the_site_that_was_asked():
 
     [k] = toy.history(toy.run(Posing(), 1, min_sites=1))
     assert [f.site for f in k.failures] == ["noon", "dusk"]
+
+
+def test_a_run_that_is_gone_leaves_no_memory_behind():
+    """Else another of the same engine could inherit it: Python uses the ids of the dead again."""
+    engine, run = InProcess(), toy.run(compose("csac"), 1)
+    list(toy.history(run, engine))
+    assert set(engine.memories(run)) == {"dawn", "noon", "dusk"}
+    del run
+    gc.collect()
+    assert not engine.kept
+    assert not engine.staged

@@ -11,9 +11,9 @@ from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
 from feddg.local import Job
 from feddg.parts import calibration
-from feddg.parts.alignment import attention
 from feddg.parts.calibration import acquisition
 from feddg.parts.features import Remembered, tap_features
+from feddg.parts.matching import attention
 from feddg.recipe import Recipe
 from feddg.tasks import Classification
 from feddg.training import order
@@ -124,7 +124,7 @@ def test_eq_11_by_hand_for_one_step(cache, options, position, channel):
     def conv(side, tap, f, stride):
         own = term.project.layout.views(term.projection)
         weight, bias = own[f"{side}:{tap}.weight"], own[f"{side}:{tap}.bias"]
-        return F.conv2d(f, weight, bias, stride).flatten(2).mT
+        return F.conv2d(f, weight.permute(0, 3, 1, 2), bias, stride).flatten(2).mT
 
     a = [
         conv("fused", t, f, s)

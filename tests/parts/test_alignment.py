@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from feddg.errors import ConfigError
-from feddg.parts.alignment import Matching, Projections, Rows, as_map, attention, variances
+from feddg.parts.alignment import Rows, variances
 from feddg.parts.discrepancy import mmd
+from feddg.parts.matching import Matching, attention
+from feddg.parts.projections import Projections, as_map
 
 
 def close(a, b, atol=1e-5):
@@ -51,7 +53,10 @@ def test_a_kernel_of_one_pixel_is_a_convolution_all_the_same():
     own = project.layout.views(project.init(torch.Generator()))
     for out, tap in zip(project("fused", own, features), "ab", strict=True):
         weight, bias = own[f"fused:{tap}.weight"], own[f"fused:{tap}.bias"]
-        close(out.mT.unflatten(-1, (4, 4)), torch.conv2d(features[tap], weight, bias))
+        close(
+            out.mT.unflatten(-1, (4, 4)),
+            torch.conv2d(features[tap], weight.permute(0, 3, 1, 2), bias),
+        )
 
 
 def test_a_dense_feature_is_projected_by_a_linear_map():
@@ -59,7 +64,7 @@ def test_a_dense_feature_is_projected_by_a_linear_map():
     project = Projections.of(features)
     own = project.layout.views(project.init(torch.Generator()))
     weight, bias = own["local:dense.weight"], own["local:dense.bias"]
-    wanted = features["dense"] @ weight[:, :, 0, 0].T + bias
+    wanted = features["dense"] @ weight[:, 0, 0].T + bias
     close(project("local", own, features)[1, :, 0], wanted)
     with pytest.raises(ConfigError, match="2 to 4 dimensions, not 5"):
         as_map(torch.zeros(1, 1, 1, 1, 1))

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.func import grad, vmap
 
-from feddg.parts.alignment import Matching, attention
 from feddg.parts.discrepancy import mmd, weighted_mmd
+from feddg.parts.matching import Matching, attention
 
 
 def numbers(*shape):

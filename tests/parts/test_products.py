@@ -63,3 +63,11 @@ def test_where_it_is_of_no_use_torch_does_it():
             [grad(lambda w, r=r: F.linear(r, w).square().sum())(weight) for r in x]
         )
         torch.testing.assert_close(stacked, wanted)
+
+
+def test_what_is_fixed_within_a_traced_gradient_is_torchs_too():
+    """A function of the tape alone would be refused there, whatever it is given."""
+    x, weight, _ = (v.detach() for v in given())
+    scale = torch.tensor([1.0, 2.0])
+    found = grad(lambda s: linear(x, weight).sum() * s.sum())(scale)
+    torch.testing.assert_close(found, F.linear(x, weight).sum().expand(2))

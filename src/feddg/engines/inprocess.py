@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 from feddg.data.domain import Site
 from feddg.engines.alone import train
@@ -19,6 +20,7 @@ from feddg.trees import Tree
 from feddg.weights import Weights
 
 T = TypeVar("T")
+Memories = WeakKeyDictionary[Run, dict[str, Tree]]  # by site; gone with their run
 
 
 def perform(request: Request) -> Answer:
@@ -33,8 +35,8 @@ def perform(request: Request) -> Answer:
 
 @dataclass(eq=False)
 class InProcess:
-    kept: dict[int, dict[str, Tree]] = field(default_factory=dict)  # id(run) -> site -> memory
-    staged: dict[int, dict[str, Tree]] = field(default_factory=dict)  # until they are committed
+    kept: Memories = field(default_factory=WeakKeyDictionary)
+    staged: Memories = field(default_factory=WeakKeyDictionary)  # until they are committed
 
     gathers: ClassVar[bool] = False  # the requests of all visits, which then are all held at once
 
@@ -49,7 +51,7 @@ class InProcess:
         answers: list[list[Reply | Failure]] = []
         with Shelf() as shelf:
             for post in posts:
-                self.staged[id(post.run)] = {}
+                self.staged[post.run] = {}
                 answers.append([self.shelve(post, s, next(done), shelf) for s in post.sites])
         return answers
 
@@ -58,13 +60,13 @@ class InProcess:
     ) -> Reply | Failure:
         if isinstance(result, Exception):
             return Failure(site.name, explained(result))
-        reply, self.staged[id(post.run)][site.name] = result
+        reply, self.staged[post.run][site.name] = result
         return shelved(reply, shelf)
 
     def commit(self, run: Run, sites: Sequence[str]) -> None:
-        staged = self.staged.pop(id(run), {})
+        staged = self.staged.pop(run, {})
         kept = {name: staged[name] for name in sites if name in staged}
-        self.kept[id(run)] = {**self.memories(run), **kept}
+        self.kept[run] = {**self.memories(run), **kept}
 
     def work(self, visits: Sequence[Work[State]]) -> list[State | Exception]:
         return self.drive(visits)
@@ -73,10 +75,10 @@ class InProcess:
         return [scored(q) for q in questions]
 
     def memories(self, run: Run) -> dict[str, Tree]:
-        return self.kept.get(id(run), {})
+        return self.kept.get(run, {})
 
     def remember(self, run: Run, memories: Mapping[str, Tree]) -> None:
-        self.kept[id(run)] = dict(memories)
+        self.kept[run] = dict(memories)
 
     def drive(self, visits: Sequence[Work[T]]) -> list[T | Exception]:
         """Let every visit work up to its next request, answer them together, and go on."""

@@ -108,13 +108,13 @@ class Workers(InProcess):
             else:
                 reply = wire.unpack_packet(packets[0])
                 assert isinstance(reply, Reply)
-                self.staged[id(post.run)][site.name] = wire.unpack(packets[1])
+                self.staged[post.run][site.name] = wire.unpack(packets[1])
                 replies[at] = shelved(reply, shelf)
             return at in replies
 
         first = [firsts[i] if cut[i] else 0 for i in range(len(visits))]
         order = sorted(range(len(visits)), key=lambda i: (first[i], costs[i]), reverse=True)
-        self.staged |= {id(p.run): {} for p in posts}
+        self.staged |= {p.run: {} for p in posts}
         with shelf:
             self.spread(order, task, arrived)
         found = iter([replies[at] for at in range(len(visits))])

@@ -15,8 +15,8 @@ from feddg.merges.layerwise import ByLayerDivergence, Distance, Per, Strategy
 from feddg.method import Method, Reveals, Visit, Work, Wrapper, chain, title
 from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
-from feddg.parts.alignment import Kernels, Matching, Pairs, Side
 from feddg.parts.calibration import Calibration, acquisition, adopted
+from feddg.parts.matching import Kernels, Matching, Pairs, Side
 from feddg.trees import Tree
 from feddg.weights import Weights
 

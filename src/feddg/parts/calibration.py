@@ -10,15 +10,7 @@ from torch import Tensor, nn
 from feddg.errors import ConfigError
 from feddg.local import Job
 from feddg.models import anatomy
-from feddg.parts.alignment import (
-    CrossLayerAlignment,
-    Matching,
-    Pairs,
-    Projections,
-    Rows,
-    TrainedAlignment,
-    variances,
-)
+from feddg.parts.alignment import CrossLayerAlignment, Rows, TrainedAlignment, variances
 from feddg.parts.features import (
     Remembered,
     digest_once,
@@ -26,6 +18,8 @@ from feddg.parts.features import (
     tap_features,
     weight_of,
 )  # fmt: skip
+from feddg.parts.matching import Matching, Pairs
+from feddg.parts.projections import Projections
 from feddg.seeds import generator
 from feddg.trees import Tensors
 from feddg.weights import Weights

@@ -74,38 +74,46 @@ def contrast(kernels: Tensor, biased: bool) -> Tensor:
     return (same if biased else same - 2 * n * len(WIDTHS)) * within + total[2] * across
 
 
-class WeightedMMD(torch.autograd.Function):
-    """The sum and its slopes to a and b, which are products of the features with small matrices.
+def steepness(z: Tensor, alpha: Tensor, biased: bool) -> tuple[Tensor, Tensor]:
+    """The sum, and the small matrix S of which S z are the slopes to all its points.
 
-    With w_ij the slope to d_ij^2 = |x_i - y_j|^2, that to x_i is sum_j 2 w_ij (x_i - y_j).
+    z has the layers of a, then those of b, an example a row. With w_ij the slope to
+    d_ij^2 = |z_i - z_j|^2, that to z_i is sum_j 2 w_ij (z_i - z_j).
     """
+    (L, M), P = alpha.shape, sum(alpha.shape)
+    n = len(z) // P
+    inner = product(z, z)
+    size = inner.diagonal()
+    apart = (size[:, None] + size).sub_(inner, alpha=2).clamp_min_(0).view(P, n, P, n)
+    own = apart.diagonal(0, 0, 2).permute(2, 0, 1)  # within each layer
+    apart = torch.stack([
+        own[:L, None].expand(L, M, n, n), own[L:].expand(L, M, n, n),
+        apart[:L, :, L:].transpose(1, 2),
+    ])  # fmt: skip
+    rate = rates(apart)
+    kernels = (apart * rate).exp_()
+    value = (alpha * contrast(kernels, biased)).sum()
+    within, across = shares(n, biased)
+    steep = kernels.mul_(rate).sum(0) * (2 * alpha[:, :, None, None])
+    own = torch.cat([steep[0].sum(1), steep[1].sum(0)]) * (-2 * within)  # both ends move
+    ab = (steep[2].transpose(1, 2) * -across).reshape(L * n, M * n)
+    whole = own.permute(1, 2, 0).diag_embed(0, 0, 2).flatten(0, 1).flatten(1)
+    whole[: L * n, L * n :] = ab
+    whole[L * n :, : L * n] = ab.T
+    whole.diagonal().sub_(whole.sum(1))
+    return value, whole
+
+
+class WeightedMMD(torch.autograd.Function):
+    """The sum and its slopes to a and b, which are products of the features with a small matrix."""
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, alpha: Tensor, biased: bool) -> tuple[Tensor, Tensor, Tensor]:
-        L, M, n = len(a), len(b), a.shape[1]
-        z = torch.cat([a, b]).flatten(0, 1)
-        z = z - z.mean(0)
-        inner = product(z, z)
-        size = inner.diagonal()
-        apart = (size[:, None] + size).sub_(inner, alpha=2).clamp_min_(0).view(L + M, n, L + M, n)
-        own = apart.diagonal(0, 0, 2).permute(2, 0, 1)  # within each layer
-        apart = torch.stack([
-            own[:L, None].expand(L, M, n, n), own[L:].expand(L, M, n, n),
-            apart[:L, :, L:].transpose(1, 2),
-        ])  # fmt: skip
-        rate = rates(apart)
-        kernels = (apart * rate).exp_()
-        value = (alpha * contrast(kernels, biased)).sum()
-        within, across = shares(n, biased)
-        steep = kernels.mul_(rate).sum(0) * (2 * alpha[:, :, None, None])
-        own = torch.cat([steep[0].sum(1), steep[1].sum(0)]) * (-2 * within)  # both ends move
-        ab = (steep[2].transpose(1, 2) * -across).reshape(L * n, M * n)
-        whole = own.permute(1, 2, 0).diag_embed(0, 0, 2).flatten(0, 1).flatten(1)
-        whole[: L * n, L * n :] = ab
-        whole[L * n :, : L * n] = ab.T
-        whole.diagonal().sub_(whole.sum(1))
-        dz = product(whole, z.T).view(L + M, n, -1)
-        return value, dz[:L].to(a.dtype), dz[L:].to(b.dtype)
+        z = torch.cat([a, b])
+        z = (z - z.mean((0, 1))).flatten(0, 1)
+        value, steep = steepness(z, alpha, biased)
+        dz = product(steep, z.T).view(-1, *a.shape[1:])
+        return value, dz[: len(a)].to(a.dtype), dz[len(a) :].to(b.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

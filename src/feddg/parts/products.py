@@ -5,7 +5,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C import _are_functorch_transforms_active
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -21,13 +21,11 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
     return mapped(x, weight, None) if usable(x, weight) else F.linear(x, weight)
 
 
-def usable(x: Tensor, weight: Tensor) -> bool:
+def usable(*given: Tensor) -> bool:
     return (
-        x.dtype == weight.dtype == torch.float32
-        and x.device.type == "cpu"
-        and not is_functorch_wrapped_tensor(x)
-        and not is_functorch_wrapped_tensor(weight)
+        not _are_functorch_transforms_active()
         and not torch.is_autocast_enabled("cpu")
+        and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in given)
         and torch.backends.mkldnn.is_available()
     )
 
