@@ -17,6 +17,7 @@ from feddg.methods.fedavg import FedAvg
 from feddg.packets import Inbox, Reply, State
 from feddg.parts.calibration import Calibration, acquisition, adopted
 from feddg.parts.matching import Kernels, Matching, Pairs, Side
+from feddg.parts.projections import SIDES
 from feddg.trees import Tree
 from feddg.weights import Weights
 
@@ -133,5 +134,6 @@ class CSAC(Wrapper):
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         state = yield from self.inner.aggregate(state, replies, job)
-        spread = {r.site: dict(r.notes["csac"]) for r in replies if "csac" in r.notes}
+        noted = {r.site: r.notes["csac"].tolist() for r in replies if "csac" in r.notes}
+        spread = {site: dict(zip(SIDES, both, strict=True)) for site, both in noted.items()}
         return state.tracing("csac", {"variance": spread}) if spread else state

@@ -17,7 +17,7 @@ from torch import Tensor
 from feddg.local import Forward
 from feddg.parts import at_once
 from feddg.parts.matching import Matching
-from feddg.parts.projections import SIDES, Projections, as_map
+from feddg.parts.projections import Projections, as_map
 from feddg.training import forward
 from feddg.trees import Tensors, part
 from feddg.weights import Layout
@@ -104,7 +104,9 @@ class TrainedAlignment(CrossLayerAlignment):
         return own
 
 
-def variances(a: Tensor, b: Tensor) -> dict[str, float]:
-    """Over examples, averaged over layers and features: 0 where Proj has collapsed."""
-    found = torch.stack([x.var(1, correction=0).mean() for x in (a, b)]).tolist()
-    return dict(zip(SIDES, found, strict=True))
+def variances(a: Tensor, b: Tensor) -> Tensor:
+    """Of both sides, over examples, averaged over layers and features: 0 where Proj has collapsed.
+
+    A tensor, which a device need not be waited for while other sites are asked.
+    """
+    return torch.stack([x.var(1, correction=0).mean() for x in (a, b)])

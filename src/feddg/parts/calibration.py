@@ -106,7 +106,7 @@ class Calibration:
 
     def spread(
         self, term: CrossLayerAlignment, vector: Tensor, fused: Weights, teacher: Weights, job: Job
-    ) -> dict[str, float]:
+    ) -> Tensor:
         """The variance of both sides' projected features on a few examples, after the visit."""
         x = job.train.inputs(torch.arange(min(SAMPLE, len(job.train))))
         theirs = {k: v[:SAMPLE] for k, v in term.columns.items()}

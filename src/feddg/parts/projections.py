@@ -84,11 +84,18 @@ class Projections:
         return all(kernel == stride for kernel, stride in map(self.window, self.sizes))
 
     def init(self, rng: Generator) -> Tensor:
-        """As torch's own convolutions start: uniform in +-1/sqrt(fan in)."""
+        """As torch's own convolutions start: uniform in +-1/sqrt(fan in).
+
+        Drawn with channels first, as torch draws: the numbers do not depend on how they lie here.
+        """
         start = torch.empty(self.layout.size).uniform_(-1, 1, generator=rng)
-        shapes = dict(zip(self.layout.names, self.layout.shapes, strict=True))
+        views = self.layout.views(start)
         for layer, at in self.layout.layers.items():
-            start[at] /= sqrt(prod(shapes[f"{layer}.weight"][1:]))
+            weight = views[f"{layer}.weight"]
+            kernel, channels = weight.shape[1:3], weight.shape[3]
+            drawn = weight.reshape(-1, channels, *kernel).permute(0, 2, 3, 1)
+            weight.copy_(drawn.clone())
+            start[at] /= sqrt(prod(weight.shape[1:]))
         return start
 
     def __call__(
