@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.func import grad, vmap
 
+from feddg.errors import ConfigError
 from feddg.parts.discrepancy import mmd, weighted_mmd
 from feddg.parts.matching import Matching, attention
 
@@ -110,3 +111,12 @@ def test_it_stays_in_the_type_that_it_gets(dtype):
     slopes = torch.autograd.grad(value, (a, b))
     assert all(s.dtype == dtype and s.isfinite().all() for s in slopes)
     assert value.item() == pytest.approx(wanted.item(), rel=0.02)
+
+
+@pytest.mark.parametrize("loss", [weighted_mmd, plain])
+def test_one_example_has_no_other_to_be_compared_with(loss):
+    """The biased estimate of one example a side is k(a, a) + k(b, b) - 2 k(a, b), and stays."""
+    a, b, alpha = numbers(1, 1, 5), 2 * numbers(1, 1, 5), numbers(1, 1).abs()
+    assert torch.isfinite(loss(a, b, alpha, True))
+    with pytest.raises(ConfigError, match="drop_last"):
+        loss(a, b, alpha, False)

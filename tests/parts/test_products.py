@@ -71,3 +71,13 @@ def test_what_is_fixed_within_a_traced_gradient_is_torchs_too():
     scale = torch.tensor([1.0, 2.0])
     found = grad(lambda s: linear(x, weight).sum() * s.sum())(scale)
     torch.testing.assert_close(found, F.linear(x, weight).sum().expand(2))
+
+
+def test_a_torch_without_the_private_operator_goes_by_its_own(monkeypatch):
+    """The same numbers to rounding, by F.linear."""
+    x, w = torch.randn(8, 6), torch.randn(4, 6)
+    before = products.linear(x, w)
+    monkeypatch.setattr(products, "one_dnn", lambda: False)
+    monkeypatch.setattr(products, "mapped", None)  # calling it would fail
+    torch.testing.assert_close(products.linear(x, w), before, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(products.product(x, w), before, rtol=1e-5, atol=1e-5)

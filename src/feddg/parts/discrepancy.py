@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.func import grad, vjp
 
 from feddg.constants import constant
+from feddg.errors import ConfigError
 from feddg.parts.products import product
 
 WIDTHS = tuple(3.0**k for k in range(-3, 2))  # of the Gaussian kernels
@@ -62,6 +63,11 @@ def rates(apart: Tensor) -> Tensor:
 
 def shares(n: int, biased: bool) -> tuple[float, float]:
     """What one ordered pair counts, within a side and across."""
+    if n < 2 and not biased:
+        raise ConfigError(
+            "csac(estimator='off-diagonal') compares the examples of a batch with each other, and a"
+            " batch has one: set drop_last=true, another batch_size or estimator='biased'"
+        )
     return 1 / (n * n if biased else n * (n - 1)), -2 / (n * n)
 
 

@@ -1,5 +1,6 @@
 """Linear maps by oneDNN, which on AMD takes half of MKL's time for float32 in one thread."""
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,8 +27,14 @@ def usable(*given: Tensor) -> bool:
         not _are_functorch_transforms_active()
         and not torch.is_autocast_enabled("cpu")
         and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in given)
-        and torch.backends.mkldnn.is_available()
+        and one_dnn()
     )
+
+
+@cache
+def one_dnn() -> bool:
+    """Whether this torch has its private door to oneDNN (docs/adr/0014)."""
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def mapped(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
