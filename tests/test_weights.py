@@ -54,6 +54,21 @@ def test_load_makes_a_copy():
     assert not Weights.of(fresh).vector.any()
 
 
+class Named(dict):
+    """A dict whose own `copy` would make it a plain one."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_load_keeps_the_kind_of_a_dict_and_copies_it():
+    model = small()
+    model.options = Named(width=3)
+    fresh = load(model, Weights.of(model))
+    assert type(fresh.options) is Named
+    fresh.options["width"] = 4
+    assert model.options.width == 3
+
+
 def test_parameters_and_buffers_part_the_vector():
     weights = Weights.of(small())
     assert torch.equal(torch.cat([weights.parameters, weights.buffers]), weights.vector)
