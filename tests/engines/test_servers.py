@@ -86,6 +86,7 @@ def test_recordings_do_not_grow_with_rounds(spec, engine, made):
         forms.append(sum(map(len, engine.forms.values())))
     assert forms == [2 - spec.startswith("shot")] * (ROUNDS - 1) + [2]
     assert 0 < sum(p.graph is not None for p in made) <= 1 + 4
+    assert len(made) <= 1 + 4 * 2, "their room doubles once, whatever the number of examples"
     assert len(engine.pools) == 1
     assert not engine.slow
 
