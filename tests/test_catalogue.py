@@ -62,6 +62,7 @@ def test_a_broken_plug_in_breaks_nothing_but_itself():
         ("fed prox", "is not a method"),
         ("fedavg+fedprox", "comes last"),
         ("fedprox+fedprox", "stands twice"),
+        ("ga+ga", "GA stands twice"),
         ("csac+ppdg", "both decide how the replies become one model"),
         ("ga+arfl", "both decide how much say"),
         ("fedprox+ga", "write it first"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from feddg.errors import DataError
 from feddg.tasks import Classification, Regression, auc, pearson
 
 TWO = Classification(("x", "o"))
@@ -97,3 +98,15 @@ def test_regression():
     assert found["loss"] == pytest.approx(1 / 3)
     assert found["worst_group"] == found["pearson_r"] == pytest.approx(0.98198, abs=1e-5)
     assert task.outputs == 1
+
+
+@pytest.mark.parametrize(("task", "outputs"), [(TWO, 2), (Regression(), 1)])
+def test_nothing_to_score_is_refused(task, outputs):
+    with pytest.raises(DataError, match="no examples to score"):
+        task.scores(torch.ones(0, outputs), torch.zeros(0, dtype=torch.long))
+
+
+@pytest.mark.parametrize("label", [-1, -100, 2])
+def test_a_label_that_is_no_class_is_named(label):
+    with pytest.raises(DataError, match=f"label {label} cannot .* 2 classes are 0 to 1;"):
+        TWO.scores(logits(0, 1, 1), torch.tensor([0, label, 1]))

@@ -54,6 +54,20 @@ def test_load_makes_a_copy():
     assert not Weights.of(fresh).vector.any()
 
 
+class Named(dict):
+    """Its `copy`, which is dict's, would make it a plain one."""
+
+
+def test_load_keeps_the_kind_of_a_dict_and_copies_it():
+    model, own = small(), Named(width=3)
+    vars(model)["options"] = own
+    fresh = load(model, Weights.of(model))
+    theirs = vars(fresh)["options"]
+    assert type(theirs) is Named
+    theirs["width"] = 4
+    assert own == {"width": 3}
+
+
 def test_parameters_and_buffers_part_the_vector():
     weights = Weights.of(small())
     assert torch.equal(torch.cat([weights.parameters, weights.buffers]), weights.vector)

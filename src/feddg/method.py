@@ -103,12 +103,12 @@ class Wrapper:
 
     def __post_init__(self) -> None:
         for other in chain(self.inner):
+            if type(other) is type(self):
+                raise ConfigError(f"{title(self)} stands twice in one composition; once is enough")
             if getattr(other, "outermost", False):
                 raise ConfigError(
                     f"{title(other)} goes around {title(self)}, not inside it: write it first"
                 )
-            if type(other) is type(self):
-                raise ConfigError(f"{title(self)} stands twice in one composition; once is enough")
             both = self.claims & getattr(other, "claims", frozenset())
             if both:
                 raise ConfigError(

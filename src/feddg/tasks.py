@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from feddg.errors import DataError
+
 Scores = dict[str, float]
 
 
@@ -44,6 +46,12 @@ class Classification:
         Two classes add auc, sensitivity (the share of class 1 found) and specificity.
         """
         output, y = output.cpu(), y.cpu()  # a device is waited for once, not for every number
+        some(y)
+        if wrong := y[(y < 0) | (y >= self.outputs)].tolist():
+            raise DataError(
+                f"label {wrong[0]} cannot be scored: the {self.outputs} classes are 0 to"
+                f" {self.outputs - 1}; mend the labels, or leave such examples out"
+            )
         right = (output.argmax(1) == y).double()
         among = torch.bincount(y)
         recalls = (torch.bincount(y, right) / among)[among > 0]
@@ -77,11 +85,18 @@ class Regression:
 
     def scores(self, output: Tensor, y: Tensor, groups: Tensor | None = None) -> Scores:
         output = output.cpu()
+        some(y)
         y = y.cpu().to(output.dtype).view_as(output)
         found = {"loss": F.mse_loss(output, y).item(), "pearson_r": pearson(output, y)}
         if apart := members(groups):
             found["worst_group"] = min(pearson(output[g], y[g]) for g in apart)
         return found
+
+
+def some(y: Tensor) -> None:
+    """Means of nothing would be NaN, and would go on into tables."""
+    if not len(y):
+        raise DataError("there are no examples to score; leave data without any out")
 
 
 def members(groups: Tensor | None) -> list[Tensor]:

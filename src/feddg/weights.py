@@ -1,7 +1,8 @@
 """A model on the wire: one contiguous vector and the layout that names its parts."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -165,7 +166,7 @@ def _copied(module: nn.Module, values: Tensors, made: dict[int, Any], prefix: st
     if id(module) in made:
         return made[id(module)]
     fresh = made[id(module)] = module.__new__(type(module))
-    own = {k: v.copy() if isinstance(v, dict) else v for k, v in vars(module).items()}
+    own = {k: same_kind(v) if isinstance(v, dict) else v for k, v in vars(module).items()}
     for k, v in {**own["_parameters"], **own["_buffers"]}.items():
         if v is not None and id(v) not in made:
             value = values.get(prefix + k, v).detach()
@@ -181,3 +182,8 @@ def _copied(module: nn.Module, values: Tensors, made: dict[int, Any], prefix: st
             own["_modules"][k] = _copied(inner, values, made, f"{prefix}{k}.")
     fresh.__dict__.update(own)
     return fresh
+
+
+def same_kind(value: Any) -> Any:
+    """A shallow copy of a dict; one of a subclass is of that class, whatever its `copy` makes."""
+    return value.copy() if type(value) in (dict, OrderedDict) else copy(value)

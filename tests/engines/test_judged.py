@@ -42,6 +42,28 @@ def test_an_engine_answers_in_order_whatever_the_kinds():
         assert ours == pytest.approx(theirs, rel=1e-5)
 
 
+def test_large_networks_and_large_inputs_are_judged_one_by_one(monkeypatch):
+    """They fill a device by themselves, and many of them at once would not fit."""
+    judged = []
+
+    def spied(asked):
+        judged.append(len(asked))
+        return judge(asked)
+
+    monkeypatch.setattr("feddg.engines.stacked.judge", spied)
+    small, wide = requests(2, n=9, width=4), requests(2, n=9, width=8)
+    size = sum(p.numel() for p in small[0].predictor.parameters())
+    monkeypatch.setattr("feddg.engines.stacked.SMALL_MODEL", size)
+    engine = Stacked(stacking=True)
+    engine.answer(wide)
+    assert judged == []
+    engine.answer(small)
+    assert judged == [2]
+    monkeypatch.setattr("feddg.engines.stacked.SMALL_INPUT", 12 * 12 - 1)
+    engine.answer(small)
+    assert judged == [2]
+
+
 class Fussy(torch.nn.Module):
     """It looks at its numbers, which vmap forbids."""
 

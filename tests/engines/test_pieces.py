@@ -13,6 +13,8 @@ from feddg.engines.loop import Post, first_state, rounds
 from feddg.engines.pieces import Handed, cuts, shifted, whole
 from feddg.engines.workers import Workers
 from feddg.local import Trained
+from feddg.method import Reveals
+from feddg.methods.fedavg import FedAvg
 from feddg.wire import pack, unpack
 from tests import toy
 
@@ -98,6 +100,61 @@ def test_workers_cut_a_visit_and_keep_the_bits(monkeypatch):
     assert sum(handed) == 3  # one a round
     assert torch.equal(spread.state.model.vector, alone.state.model.vector)
     assert [r.losses for r in spread.replies] == [r.losses for r in alone.replies]
+
+
+class Several(FedAvg):
+    """Asks for two things at once, first or last in a visit; what it is told is in the notes."""
+
+    first = True
+    reveals = Reveals({"several": "the loss and the outputs"})
+
+    def local_update(self, inbox, job, memory):
+        def both(packet):
+            model = self.predictor(packet, job.model)
+            scores, found = yield [job.evaluation(model), job.prediction(model)]
+            return {"loss": scores["loss"], "outputs": found}
+
+        if self.first:
+            told = yield from both(inbox)
+        reply, memory = yield from super().local_update(inbox, job, memory)
+        if not self.first:
+            told = yield from both(reply)
+        return reply.noting("several", told), memory
+
+
+class AtTheEnd(Several):
+    first = False
+
+
+@pytest.mark.parametrize(("kind", "pieces"), [(Several, 1), (AtTheEnd, 2)])
+def test_requests_that_come_together_are_answered_together(kind, pieces):
+    """Whoever asks so before the training makes it in one go; after it, the rest is another's."""
+    run = toy.run(kind())
+    site = run.sites[0]
+    post = Post(run, run.method.broadcast(first_state(run), 0), [site])
+    [alone] = InProcess().drive([visit(post, site, {})])
+    found = [shifted(visit(post, site, {}), until=2)]
+    if isinstance(found[0], Handed):
+        found.append(shifted(visit(post, site, {}), since=found[0]))
+    assert len(found) == pieces
+    assert isinstance(found[-1], tuple)
+    assert isinstance(alone, tuple)
+    assert bits(found[-1][0]) == bits(alone[0])
+
+
+@pytest.mark.parametrize("kind", [Several, AtTheEnd])
+def test_workers_answer_requests_that_come_together_to_the_same_bits(kind):
+    """Of sites of 18, 24 and 30 steps one is cut."""
+    run = toy.run(kind(), 2, recipe=toy.steps(toy.RECIPE, epochs=6))
+    with Workers(runs=[run], count=2) as engine:
+        *_, [(_, spread)] = rounds([run], engine)
+    *_, [(_, alone)] = rounds([run], InProcess())
+    assert list(map(bits, spread.replies)) == list(map(bits, alone.replies))
+
+
+def bits(reply):
+    told = reply.notes["several"]
+    return reply.model.vector.tolist(), told["loss"], told["outputs"].tolist()
 
 
 def test_a_visit_that_fails_in_its_first_piece_is_a_failure_of_its_site():

@@ -49,6 +49,22 @@ def test_one_step_is_made_and_no_more(monkeypatch):
     assert not made
 
 
+def test_all_that_is_asked_at_once_is_answered():
+    """A score and the outputs for examples from all over the data, then the step."""
+    told = []
+
+    class Several(FedAvg):
+        def local_update(self, inbox, job, memory):
+            model = self.predictor(inbox, job.model)
+            told.extend((yield [job.evaluation(model), job.prediction(model)]))
+            told.append((yield job.training(inbox.model)))
+
+    rehearse(toy.run(Several()))
+    assert [type(t).__name__ for t in told] == ["dict", "Tensor"]
+    assert "loss" in told[0]
+    assert told[1].shape[1] == 3
+
+
 def test_nothing_of_it_is_left():
     run = toy.run(compose("ga+fedprox"))
     before = [v.clone() for v in run.model.state_dict().values()]

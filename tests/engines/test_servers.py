@@ -1,5 +1,6 @@
 """A server's trainings change in length from round to round; their programs need not."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch.utils import _pytree as pytree
 from feddg.catalogue import compose
 from feddg.engines import programs, stacked
 from feddg.engines.compute import Compute, exact
-from feddg.engines.lanes import Asked, Pool, Stores
+from feddg.engines.lanes import Asked, Pool, Stack, Stores
 from feddg.engines.loop import rounds
 from feddg.engines.programs import FEW, Recorded
 from feddg.method import shared_out, together
@@ -86,6 +87,7 @@ def test_recordings_do_not_grow_with_rounds(spec, engine, made):
         forms.append(sum(map(len, engine.forms.values())))
     assert forms == [2 - spec.startswith("shot")] * (ROUNDS - 1) + [2]
     assert 0 < sum(p.graph is not None for p in made) <= 1 + 4
+    assert len(made) <= 1 + 4 * 2, "their room doubles once, whatever the number of examples"
     assert len(engine.pools) == 1
     assert not engine.slow
 
@@ -170,6 +172,33 @@ def test_a_part_of_a_pool_serves_the_few():
             assert torch.equal(found.x[rows], d.x[:5])
     assert pool(one.server.train).x is not whole.x
     assert len(pools) == 2
+
+
+@dataclass(frozen=True)
+class Features:
+    """A part with a row for every example, as CSAC's features are."""
+
+    columns: dict[str, torch.Tensor]
+
+
+@pytest.mark.parametrize(
+    ("size", "sites", "held", "found"),
+    [(1000, 5, 5120, 8192), (1024, 4, 4096, 4096), (129, 1, 160, 256), (3, 1, 3, 4), (1, 1, 1, 1)],
+)
+def test_tables_have_spare_rows(size, sites, held, found):
+    """Up to an eighth of a power of two for what sites hold, the whole for what a server found."""
+    [one, *_] = runs("fedavg")
+    data = one.sites[0].train.take(torch.arange(size) % 48)
+    job = one.job(replace(one.sites[0], train=data), 0).adding(Features({"z": torch.ones(size, 2)}))
+    for other, room in ((None, held), (data.take(torch.arange(size)), found)):
+        training = job.training(Weights.of(one.model), data=other)
+        members = [Asked(i, training, begin(training)) for i in range(sites)]
+        stack = Stack(members, True, nullcontext)
+        shared = stack.shared(Pool.of(members, []))
+        assert stack.room == len(shared["y"]) == room
+        [rows] = shared["own"].values()
+        assert rows["z"].shape == (room, 2)
+        assert rows["z"].sum() == 2 * size * sites
 
 
 def test_works_side_by_side():

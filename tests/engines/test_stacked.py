@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from feddg.catalogue import compose
+from feddg.data.domain import Examples
 from feddg.engines.forms import form, plan
 from feddg.engines.inprocess import InProcess
 from feddg.engines.lanes import stretches
@@ -212,6 +213,21 @@ def test_programs_serve_round_after_round_and_are_let_go_when_unused():
     assert seen[0] < seen[1], "the first round's are kept for a while"
     assert seen[1] - seen[0] == seen[-1], "the later rounds share theirs"
     assert seen[0].isdisjoint(seen[-1])
+
+
+def test_pools_go_with_the_programs_that_read_them():
+    """Sites with stores of their own, two of three by turns: each pair has a pool of its own."""
+    made = run("fedavg", 12, participation=2)
+    own = [replace(s, train=Examples(s.train.x, s.train.y)) for s in made.federation.sites]
+    made = replace(made, federation=replace(made.federation, sites=tuple(own)))
+    engine, pairs, counts = Stacked(stacking=True), list[tuple[str, ...]](), list[int]()
+    for [(_, done)] in rounds([made], engine):
+        pairs.append(tuple(r.site for r in done.replies))
+        counts.append(len(engine.pools))
+        assert {id(stores.x) for stores in engine.pools} == {key[4] for key in engine.programs}
+    late = [len(set(pairs[max(0, k + 1 - KEPT) : k + 1])) for k in range(len(pairs))]
+    assert counts == late
+    assert min(counts[2:]) < len(set(pairs)) == 3
 
 
 def test_the_first_stretch_is_short():

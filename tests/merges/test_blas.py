@@ -104,6 +104,58 @@ def test_blas_itself_uses_one_thread_and_gets_back_its_own():
         choose(before)
 
 
+def test_the_last_of_several_at_once_gives_back_its_threads():
+    """Entered and left crosswise, as several threads may do."""
+    known = blas.threads_of_blas()
+    assert known
+    tell, choose = known
+    before = tell()
+    choose(2)
+    try:
+        one, other = blas.one_thread_each(), blas.one_thread_each()
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert tell() == 1, "the other is at work"
+        other.__exit__(None, None, None)
+        assert tell() == 2
+    finally:
+        choose(before)
+    assert blas.ENTERED == []
+
+
+def test_who_enters_waits_for_who_is_entering(monkeypatch):
+    """Between the question how many threads there are and the change to one, nobody may ask."""
+    held = []
+
+    def chosen(count: int) -> None:
+        held.append((count, blas.LOCK.locked()))
+
+    def told() -> int:
+        held.append((0, blas.LOCK.locked()))
+        return 5
+
+    monkeypatch.setattr(blas, "threads_of_blas", lambda: (told, chosen))
+    with blas.one_thread_each():
+        assert held == [(0, True), (1, True)]
+        assert not blas.LOCK.locked(), "while it works others may enter"
+    assert held[2:] == [(5, True)]
+
+
+def test_rows_too_far_apart_go_the_other_way(monkeypatch):
+    """BLAS would take the low 32 bits of the distance, and read elsewhere."""
+    far = torch.empty_strided((K, 10), (2**31, 1), device="meta")
+    assert not blas.fits(far)
+    assert blas.fits(torch.empty_strided((K, 10), (2**31 - 1, 1), device="meta"))
+    assert not blas.fits(torch.empty(1, 2**31, device="meta").expand(K, -1))
+    x = torch.randn(K, 300)[:, 50:250]
+    monkeypatch.setattr(blas, "gram", lambda x: torch.full((K, K), 7.0).double())
+    monkeypatch.setattr(blas, "FURTHEST", 299)
+    assert near(gram(x), x)
+    monkeypatch.setattr(blas, "FURTHEST", 300)
+    assert torch.equal(gram(x).triu(), torch.full((K, K), 7.0).double().triu())
+
+
 def test_a_blas_that_cannot_be_told_is_used_as_it_is(monkeypatch):
     monkeypatch.setattr(blas, "threads_of_blas", lambda: None)
     x = torch.randn(K, P)

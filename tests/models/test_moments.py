@@ -1,5 +1,6 @@
 """Statistics of images with their slopes by hand, beside autograd over the plain formulas."""
 
+import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, vmap
@@ -65,3 +66,45 @@ def test_a_stack_of_sites_is_one_site_after_the_other():
             close(a[i], b, 1e-5)
         for a, b in zip(shared, slopes(own[0], stacked[1][0], own[2]), strict=True):
             close(a[i], b, 1e-5)
+
+
+def found_and_slopes(function, *values):
+    """What comes out, and how a sum of it depends on each of what goes in."""
+
+    def total(*values):
+        return (function(*values) * values[0].cos()).sum()
+
+    return function(*values), *grad(total, argnums=(0, 1, 2))(*values)
+
+
+def as_on_a_gpu(move, *shape):
+    """Beside the plain formulas in float64: by itself; and two sites, who may share a scale."""
+
+    def shaped(*more):
+        x, scale, shift = (torch.randn(*more, *s) for s in (shape, *[(*shape[:2], 1, 1)] * 2))
+        return 2 * x + 1, scale, shift
+
+    def both(values, mapped=lambda f: f):
+        ours = mapped(lambda *v: found_and_slopes(normalised, *v))(*map(move, values))
+        plainly = mapped(lambda *v: found_and_slopes(plain, *v))(*(v.double() for v in values))
+        for a, b in zip(ours, plainly, strict=True):
+            assert a.dtype == torch.float32
+            close(a.cpu().double(), b, 1e-4)
+
+    both(shaped())
+    x, scale, shift = shaped(2)
+    both((x, scale, shift), vmap)
+    both((x, scale[1], shift), lambda f: vmap(f, (0, None, 0)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(3, 2, 4, 5), (5, 7, 1, 9), (16, 64, 28, 28)])
+def test_on_a_gpu_they_are_the_plain_formulas(shape):
+    as_on_a_gpu(torch.Tensor.cuda, *shape)
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 4, 5), (5, 7, 1, 9)])
+def test_a_gpus_way_is_right_on_a_cpu_too(shape, monkeypatch):
+    """Where it is slow: the same calls, taken for once."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    as_on_a_gpu(torch.Tensor.clone, *shape)

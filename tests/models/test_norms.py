@@ -150,6 +150,23 @@ def test_ibn_a_is_instance_norm_on_one_half_and_batch_norm_on_the_other():
     torch.testing.assert_close(after[:, 3:], bn(x)[:, 3:])
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("cls", [HBIN, SwitchableNorm])
+def test_under_autocast_it_computes_in_float32(cls, training):
+    """A convolution's bfloat16 is normalised, and its slope found, as float32 is: the same bits."""
+    bn, x = pretrained(), images().bfloat16()
+    found = []
+    for given in (x, x.float()):
+        layer, given = cls.from_batch(bn).train(training), given.requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=given.dtype == torch.bfloat16):
+            after = layer(given)
+        assert after.dtype == torch.float32
+        slopes = torch.autograd.grad((after * after.cos()).sum(), [*layer.parameters(), given])
+        found.append([after, layer.running_mean, layer.running_var, *slopes])
+    for low, plain in zip(*found, strict=True):
+        assert torch.equal(low, plain.to(low.dtype))
+
+
 class Block(nn.Module):
     """A residual block as torchvision writes it."""
 

@@ -236,9 +236,18 @@ class Stack:
 
     @property
     def room(self) -> int:
-        """Rows of a table of all examples: it serves for fewer, too, and for not many more."""
-        examples = sum(len(m.training.data) for m in self.members)
-        return int(1 << (examples - 1).bit_length())
+        """Rows of the tables of all examples; the last ones are spare, and no step reads them.
+
+        They let a recorded program, with tables of one size, serve again: where a server trains on
+        what it could label, for up to twice as many examples; where all train on what they hold,
+        for other sites, with less than a quarter more: such tables are large (CSAC's features).
+        """
+        trainings = [m.training for m in self.members]
+        examples = sum(len(t.data) for t in trainings)
+        doubled = int(1 << (examples - 1).bit_length())
+        whole = all(t.job.site is not None and t.data is t.job.site.train for t in trainings)
+        unit = max(doubled // 8, 1) if whole else doubled
+        return -(-examples // unit) * unit
 
     def stepper(self) -> Step:
         """The step as a pure function of trees."""

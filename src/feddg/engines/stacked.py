@@ -31,7 +31,7 @@ from feddg.weights import Layout
 SMALL_MODEL, SMALL_INPUT = 2_000_000, 4096  # weights, numbers of an example: beyond, no stacking
 TALLEST = 512  # sites of one stack
 STREAMS = 4  # sites of a large model at a time
-KEPT = 3  # turns after which a program that is not used is dropped, with its memory
+KEPT = 3  # turns after which a program that is not used is dropped, with its memory and pool
 
 
 def small(layout: Layout, data: Examples) -> bool:
@@ -87,6 +87,8 @@ class Stacked(InProcess):
             for key in [k for k, at in self.used.items() if self.turn - at >= KEPT]:
                 self.programs.pop(key, None)
                 del self.used[key]
+            read = {pool for *_, pool, _ in self.used}
+            self.pools = [stores for stores in self.pools if id(stores.x) in read]
         return answers
 
     def score(self, questions: Sequence[Question]) -> list[dict[str, Scores]]:

@@ -1,6 +1,7 @@
 """X X' of many rows on a CPU: BLAS computes the half of it that the other half mirrors.
 
 scipy's own BLAS, called where the matrix lies: scipy's Python functions would copy every block.
+Inside `open_engine` torch has one thread, and so has this: many are for who calls it elsewhere.
 """
 
 import ctypes
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -15,10 +17,21 @@ from torch import Tensor
 
 # Shorter ones cost calls, and the error grows with the length: as that of 4096 in MKL (Zen 5).
 BLOCK = 16384  # columns of one product
+FURTHEST = 2**31 - 1  # numbers from a row to the next one, which BLAS counts in 32 bits
+LOCK, ENTERED = Lock(), list[int]()  # the threads that BLAS had, for each who is at work
+
+
+def fits(x: Tensor) -> bool:
+    """Whether BLAS can find the rows, where they lie or in a copy without gaps."""
+    return max(x.stride(0), x.shape[1]) <= FURTHEST
 
 
 def gram(x: Tensor) -> Tensor:
-    """The upper triangle in float64, the same bits for any number of threads."""
+    """The upper triangle in float64, the same bits for any number of threads.
+
+    Not so with a scipy that was built with another BLAS than its wheels' (`threads_of_blas`):
+    that one may share out each product among threads of its own.
+    """
     if x.stride(1) != 1 or x.stride(0) < x.shape[1]:
         x = x.contiguous()
     total = torch.zeros(len(x), len(x), dtype=torch.float64)
@@ -71,18 +84,26 @@ def threads_of_blas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Its threads would be all cores, whatever torch was told, and their number changes bits."""
+    """Its threads would be all cores, whatever torch was told, and their number changes bits.
+
+    The number is the whole process's: the first to enter changes it, the last to leave puts it
+    back. The lock is held for a moment only, so that no process forks with it.
+    """
     known = threads_of_blas()
     if known is None:
         yield
         return
     tell, choose = known
-    before = tell()
-    choose(1)
+    with LOCK:
+        ENTERED.append(tell())
+        choose(1)
     try:
         yield
     finally:
-        choose(before)
+        with LOCK:
+            before = ENTERED.pop()
+            if not ENTERED:
+                choose(before)
 
 
 @contextmanager

@@ -38,7 +38,8 @@ def gram(x: Tensor, cut: slice = slice(None)) -> Tensor:
     if kernels and len(x) <= kernels.MOST:
         products: Tensor = kernels.gram(x)
         return products
-    if x.device.type == "cpu" and x.dtype == torch.float32 and len(x) >= MANY:
+    many = x.device.type == "cpu" and x.dtype == torch.float32 and len(x) >= MANY
+    if many and blas.fits(x):
         total = blas.gram(x)
         return total + total.triu(1).T
     batch = LAUNCH
