@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import feddg as package
+from feddg.cli.methods import reflowed
 from feddg.data.sets.pacs import CLASSES as PACS
 from tests.cli.command import feddg, sites
 from tests.data.wild import tree, write
@@ -88,6 +89,19 @@ def test_help_names_every_command(capsys):
     said = feddg(capsys, "--help")
     for name in ("run", "bench", "demo", "methods", "predict", "evaluate", "data"):
         assert name in said.out
+
+
+def test_a_docstring_is_set_for_the_terminal():
+    """Prose and terms are set anew, an equation and its spaces stay as they are."""
+    text = (
+        "One two three\nfour five.\n\n    a  =  b + c d e f g h i j k l\n    c  =  d\n\n"
+        "mu        how far\n          and why\nstep, on  both"
+    )
+    assert reflowed(text, 18).splitlines() == [
+        "One two three four", "five.", "", "    a  =  b + c d e f g h i j k l", "    c  =  d", "",
+        "mu        how far", "          and why", "step, on  both",
+    ]  # fmt: skip
+    assert "mu        how far and why" in reflowed(text, 60).splitlines()
 
 
 def test_methods(capsys):

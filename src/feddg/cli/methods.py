@@ -1,10 +1,14 @@
 """`feddg methods`: what there is, and what each one does and reveals."""
 
+import re
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
 
 from feddg.cli import options as o
+
+TERM = re.compile(r"\S+(,? \S+)*?  +(?=\S)")  # a parameter, before what is said of it
 
 
 def methods(
@@ -81,14 +85,34 @@ def listing(described: list[dict[str, Any]]) -> None:
         console.print()
 
 
+def reflowed(text: str, width: int) -> str:
+    """Docstrings are set for 100 columns: prose and terms are set anew, formulas stay."""
+    blocks: list[tuple[str, int]] = []  # a line, and how far the next must be in to go on with it
+    for line in text.splitlines():
+        inside, term = len(line) - len(line.lstrip()), TERM.match(line)
+        said, column = blocks[-1] if blocks else ("", -1)
+        if said and line and not term and inside == column:
+            blocks[-1] = f"{said} {line.lstrip()}", column
+        else:
+            blocks.append((line, len(term[0]) if term else -1 if inside else 0))
+    wrapped = (
+        line if column < 0 else fill(line, width, subsequent_indent=" " * column)
+        for line, column in blocks
+    )
+    return "\n".join(wrapped)
+
+
 def show(d: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
     console = Console()
     console.print(f"[bold]{d['name']}[/] – {escape(d['line'])}")
-    console.print(escape(d["citation"]), "\n\n" + escape(d["about"]) if d["about"] else "")
-    console.print("\n[bold]parameters[/] (presets: " + ", ".join(d["presets"]) + ")")
+    for text in filter(None, (d["citation"], d["about"])):
+        console.print(
+            escape(reflowed(text, console.width)), end="\n\n", highlight=False, soft_wrap=True
+        )
+    console.print("[bold]parameters[/] (presets: " + ", ".join(d["presets"]) + ")")
     for key, value in d["parameters"].items():
         console.print(f"  {key} = {value!r}")
     console.print("\n[bold]what leaves a site[/], besides its number of examples, steps and losses")
