@@ -1,6 +1,7 @@
 """The real command line in a forked child: no interpreter starts, and it can be killed."""
 
 import os
+import signal
 import sys
 import time
 import warnings
@@ -25,6 +26,8 @@ def start(argv: list[str], said: Path, before: Callable[[], None] = lambda: None
         os.dup2(out, 2)
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        # A shell starts background jobs deaf to Ctrl-C, and so their children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         before()
         code = called(argv)
     finally:
