@@ -19,7 +19,7 @@ from feddg.trees import Tree, moved
 from feddg.weights import Layout, Weights
 from feddg.wire import flatten, unflatten
 
-FORMAT = 1
+FORMAT = 2  # 2: CSAC keeps Proj with channels last
 
 
 @dataclass(frozen=True, eq=False)

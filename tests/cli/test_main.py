@@ -102,6 +102,8 @@ def test_a_docstring_is_set_for_the_terminal():
         "mu        how far", "          and why", "step, on  both",
     ]  # fmt: skip
     assert "mu        how far and why" in reflowed(text, 60).splitlines()
+    many = ", ".join(["a"] * 60)  # a list is no term, and is seen to be none at once
+    assert reflowed(many, 1000) == many
 
 
 def test_methods(capsys):

@@ -10,6 +10,7 @@ from feddg.data.domain import Examples
 from feddg.engines.inprocess import InProcess
 from feddg.errors import ConfigError, SiteFailure
 from feddg.local import Job
+from feddg.packets import State
 from feddg.parts import calibration
 from feddg.parts.calibration import acquisition
 from feddg.parts.features import Remembered, tap_features
@@ -304,3 +305,15 @@ def test_what_cannot_be_is_said():
         compose("csac+fedmedian")
     with pytest.raises(SiteFailure, match="unknown layer of Net 'lte'; did you mean 'late'"):
         toy.final(compose("csac(layers=('lte',))"))
+
+
+@pytest.mark.parametrize("note", [torch.zeros(3), torch.zeros(2, 4), torch.tensor(1.0), {"a": 1.0}])
+def test_a_broken_note_is_left_out_of_the_record_and_ends_nothing(note):
+    engine, run = InProcess(), toy.run(compose("csac"), 2)
+    *_, done = toy.history(run, engine)
+    broken, *others = done.replies
+    broken = replace(broken, notes={**broken.notes, "csac": note})
+    work = run.method.aggregate(done.state, [broken, *others], run.job(None, 1))
+    [after] = engine.work([work])
+    assert isinstance(after, State)
+    assert set(after.trace["csac"]["variance"]) == {r.site for r in others}

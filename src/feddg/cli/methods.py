@@ -8,7 +8,7 @@ import typer
 
 from feddg.cli import options as o
 
-TERM = re.compile(r"\S+(,? \S+)*?  +(?=\S)")  # a parameter, before what is said of it
+TERM = re.compile(r"\S+( \S+)*?  +(?=\S)")  # a parameter, before what is said of it
 
 
 def methods(

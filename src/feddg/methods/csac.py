@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import Any, ClassVar, Literal, TypeVar
 
+from torch import Tensor
+
 from feddg.errors import ConfigError, check_choices, within
 from feddg.local import Job, TaskLoss
 from feddg.merges.layerwise import ByLayerDivergence, Distance, Per, Strategy
@@ -134,6 +136,10 @@ class CSAC(Wrapper):
 
     def aggregate(self, state: State, replies: Sequence[Reply], job: Job) -> Work[State]:
         state = yield from self.inner.aggregate(state, replies, job)
-        noted = {r.site: r.notes["csac"].tolist() for r in replies if "csac" in r.notes}
-        spread = {site: dict(zip(SIDES, both, strict=True)) for site, both in noted.items()}
+        noted = {r.site: r.notes.get("csac") for r in replies}
+        spread = {
+            site: dict(zip(SIDES, both.tolist(), strict=True))
+            for site, both in noted.items()
+            if isinstance(both, Tensor) and both.shape == (len(SIDES),)  # for the record only
+        }
         return state.tracing("csac", {"variance": spread}) if spread else state

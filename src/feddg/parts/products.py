@@ -6,7 +6,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C import _are_functorch_transforms_active
+
+TRACED: Any = getattr(torch._C, "_are_functorch_transforms_active", None)  # private: docs/adr/0014
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -24,7 +25,8 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 def usable(*given: Tensor) -> bool:
     return (
-        not _are_functorch_transforms_active()
+        TRACED is not None
+        and not TRACED()
         and not torch.is_autocast_enabled("cpu")
         and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in given)
         and one_dnn()
